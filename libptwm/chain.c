@@ -1,0 +1,377 @@
+#include "chain.h"
+
+#include <string.h>
+
+#include "bits.h"
+#include "rest.h"
+#include "status.h"
+
+/* ----------------------------------------------------------------------------------------------------- parsing */
+
+static bool is_width(uint8_t width)
+{
+    return width == 1 || width == 2 || width == 4 || width == 8;
+}
+
+/* Bits of the unit that a label step cuts: the whole of a small element, the top 16 bits of a large one. */
+static unsigned unit_bits(const struct ptwm_step *label)
+{
+    return label->width == 0 ? 4 : label->width == 1 ? 8 : 16;
+}
+
+static unsigned rest_bits(const struct ptwm_step *label)
+{
+    return unit_bits(label) - label->bits;
+}
+
+static uint32_t n_low_planes(const struct ptwm_step *label)
+{
+    return label->width > 2 ? label->width / 2u - 1 : 0;
+}
+
+static enum ptwm_status parse_step(struct ptwm_cursor *c, struct ptwm_step *step, struct ptwm_error *error)
+{
+    uint8_t opcode = ptwm_cursor_u8(c);
+
+    memset(step, 0, sizeof *step);
+    step->width = ptwm_cursor_u8(c);
+    if (opcode == PTWM_STEP_LABEL) {
+        step->shift = ptwm_cursor_u8(c);
+        step->bits = ptwm_cursor_u8(c);
+    }
+    if (c->failed)
+        return ptwm_fail(error, PTWM_ERR_CHAIN, "a step of the chain is cut short");
+    switch (opcode) {
+    case PTWM_STEP_DELTA:
+        if (!is_width(step->width))
+            return ptwm_fail(error, PTWM_ERR_CHAIN, "delta has width %u", step->width);
+        break;
+    case PTWM_STEP_BYTES:
+        if (step->width < 2 || step->width > 16)
+            return ptwm_fail(error, PTWM_ERR_CHAIN, "bytes has width %u", step->width);
+        break;
+    case PTWM_STEP_LABEL:
+        if (step->width != 0 && !is_width(step->width))
+            return ptwm_fail(error, PTWM_ERR_CHAIN, "label has width %u", step->width);
+        if (step->bits < 1 || step->bits > 15 || step->shift + step->bits > (int)unit_bits(step))
+            return ptwm_fail(error, PTWM_ERR_CHAIN, "label takes bits %u to %u of %u", step->shift,
+                             step->shift + step->bits, unit_bits(step));
+        break;
+    default:
+        return ptwm_fail(error, PTWM_ERR_CHAIN, "unknown step %u", opcode);
+    }
+    step->kind = (enum ptwm_step_kind)opcode;
+    return PTWM_OK;
+}
+
+static void add_planes(struct ptwm_parsed_chain *chain, uint32_t n, enum ptwm_plane_kind kind, uint8_t element_nbytes)
+{
+    while (n-- > 0) {
+        chain->planes[chain->n_planes].kind = kind;
+        chain->planes[chain->n_planes++].element_nbytes = element_nbytes;
+    }
+}
+
+/* Lists the planes that the last step leaves. */
+static void list_planes(struct ptwm_parsed_chain *chain)
+{
+    const struct ptwm_step *last = chain->n_steps > 0 ? &chain->steps[chain->n_steps - 1] : NULL;
+
+    if (last != NULL && last->kind == PTWM_STEP_LABEL) {
+        chain->label = last;
+        add_planes(chain, n_low_planes(last), PTWM_PLANE_LOW, 2);
+        add_planes(chain, rest_bits(last) > 0, PTWM_PLANE_REST, 1);
+        add_planes(chain, 1, PTWM_PLANE_SYMBOL, last->bits > 8 ? 2 : 1);
+    } else {
+        add_planes(chain, last != NULL && last->kind == PTWM_STEP_BYTES ? last->width : 1, PTWM_PLANE_BYTES, 1);
+    }
+}
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+    while (b != 0) {
+        uint32_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+enum ptwm_status ptwm_chain_parse(const void *bytes, size_t nbytes, struct ptwm_parsed_chain *chain,
+                                  struct ptwm_error *error)
+{
+    struct ptwm_cursor c = ptwm_cursor_make(bytes, nbytes);
+
+    memset(chain, 0, sizeof *chain);
+    if (nbytes > sizeof chain->bytes)
+        return ptwm_fail(error, PTWM_ERR_CHAIN, "the chain has %zu bytes", nbytes);
+    if (nbytes > 0)
+        memcpy(chain->bytes, bytes, nbytes);
+    chain->nbytes = nbytes;
+    chain->granule_nbytes = 1;
+    while (ptwm_cursor_left(&c) > 0) {
+        struct ptwm_step *step = &chain->steps[chain->n_steps];
+        enum ptwm_status status;
+        uint32_t width;
+
+        if (chain->n_steps == PTWM_CHAIN_MAX_STEPS)
+            return ptwm_fail(error, PTWM_ERR_CHAIN, "the chain has more than %d steps", PTWM_CHAIN_MAX_STEPS);
+        if (chain->n_steps > 0 && step[-1].kind != PTWM_STEP_DELTA)
+            return ptwm_fail(error, PTWM_ERR_CHAIN, "a step follows one that splits");
+        status = parse_step(&c, step, error);
+        if (status != PTWM_OK)
+            return status;
+        width = step->width > 0 ? step->width : 1;
+        chain->granule_nbytes = chain->granule_nbytes / gcd(chain->granule_nbytes, width) * width;
+        chain->n_steps++;
+    }
+    list_planes(chain);
+    return PTWM_OK;
+}
+
+void ptwm_chain_copy(struct ptwm_parsed_chain *to, const struct ptwm_parsed_chain *from)
+{
+    *to = *from;
+    to->label = from->label != NULL ? &to->steps[from->label - from->steps] : NULL;
+}
+
+enum ptwm_status ptwm_chain_check(const void *chain, size_t chain_nbytes, struct ptwm_error *error)
+{
+    struct ptwm_parsed_chain parsed;
+    if (chain == NULL && chain_nbytes > 0)
+        return ptwm_fail(error, PTWM_ERR_ARGUMENT, "chain is NULL");
+    return ptwm_chain_parse(chain, chain_nbytes, &parsed, error);
+}
+
+uint64_t ptwm_chain_n_elements(const struct ptwm_parsed_chain *chain, uint64_t raw_nbytes)
+{
+    return chain->label->width == 0 ? raw_nbytes * 2 : raw_nbytes / chain->label->width;
+}
+
+uint64_t ptwm_plane_nbytes(const struct ptwm_parsed_chain *chain, uint32_t plane, uint64_t raw_nbytes)
+{
+    switch (chain->planes[plane].kind) {
+    case PTWM_PLANE_BYTES:
+        return raw_nbytes / chain->n_planes;
+    case PTWM_PLANE_LOW:
+        return ptwm_chain_n_elements(chain, raw_nbytes) * 2;
+    case PTWM_PLANE_REST:
+        return ptwm_rest_nbytes(ptwm_chain_n_elements(chain, raw_nbytes), rest_bits(chain->label));
+    case PTWM_PLANE_SYMBOL:
+        return ptwm_chain_n_elements(chain, raw_nbytes) * chain->planes[plane].element_nbytes;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------- delta */
+
+static uint64_t load_element(const uint8_t *p, unsigned width)
+{
+    switch (width) {
+    case 1: return *p;
+    case 2: return ptwm_load16(p);
+    case 4: return ptwm_load32(p);
+    default: return ptwm_load64(p);
+    }
+}
+
+static void store_element(uint8_t *p, uint64_t v, unsigned width)
+{
+    switch (width) {
+    case 1: *p = (uint8_t)v; break;
+    case 2: ptwm_store16(p, (uint16_t)v); break;
+    case 4: ptwm_store32(p, (uint32_t)v); break;
+    default: ptwm_store64(p, v); break;
+    }
+}
+
+/* to and from may be the same. */
+static void delta_forward(uint8_t *to, const uint8_t *from, size_t nbytes, unsigned width)
+{
+    uint64_t previous = 0;
+    for (size_t i = 0; i < nbytes; i += width) {
+        uint64_t v = load_element(from + i, width);
+        store_element(to + i, v - previous, width);
+        previous = v;
+    }
+}
+
+static void delta_backward(uint8_t *bytes, size_t nbytes, unsigned width)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < nbytes; i += width) {
+        v += load_element(bytes + i, width);
+        store_element(bytes + i, v, width);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- byte planes */
+
+static void split_bytes(uint8_t *const *planes, const uint8_t *from, size_t nbytes, unsigned width)
+{
+    for (unsigned b = 0; b < width; b++) {
+        uint8_t *plane = planes[b];
+        for (size_t i = 0, n = nbytes / width; i < n; i++)
+            plane[i] = from[i * width + b];
+    }
+}
+
+static void merge_bytes(uint8_t *to, const uint8_t *const *planes, size_t nbytes, unsigned width)
+{
+    for (unsigned b = 0; b < width; b++) {
+        const uint8_t *plane = planes[b];
+        for (size_t i = 0, n = nbytes / width; i < n; i++)
+            to[i * width + b] = plane[i];
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ label planes */
+
+enum { BLOCK = 512 }; /* of the rest packing; scratch for one lives on the stack */
+
+struct label_planes {
+    const struct ptwm_step *step;
+    uint32_t n_low;
+    unsigned rest_bits;
+    bool wide; /* symbols take two bytes */
+};
+
+static struct label_planes label_planes(const struct ptwm_parsed_chain *chain)
+{
+    struct label_planes l = { chain->label, n_low_planes(chain->label), rest_bits(chain->label),
+                              chain->planes[chain->n_planes - 1].element_nbytes == 2 };
+    return l;
+}
+
+/* The units of n elements from element number first on. */
+static void load_units(uint16_t *units, const uint8_t *raw, size_t first, size_t n, unsigned width)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t e = first + i;
+        units[i] = width == 0   ? (uint16_t)(raw[e / 2] >> (e % 2 * 4) & 15)
+                   : width == 1 ? raw[e]
+                                : ptwm_load16(raw + (e + 1) * width - 2);
+    }
+}
+
+static void store_units(uint8_t *raw, const uint16_t *units, size_t first, size_t n, unsigned width)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t e = first + i;
+        if (width == 0)
+            raw[e / 2] = (uint8_t)(e % 2 ? raw[e / 2] | units[i] << 4 : units[i]);
+        else if (width == 1)
+            raw[e] = (uint8_t)units[i];
+        else
+            ptwm_store16(raw + (e + 1) * width - 2, units[i]);
+    }
+}
+
+static void split_label(const struct ptwm_parsed_chain *chain, const struct ptwm_shifts *shifts,
+                        uint64_t first_element, const uint8_t *raw, size_t raw_nbytes, uint8_t *const *planes)
+{
+    const struct label_planes l = label_planes(chain);
+    const unsigned width = l.step->width, shift = l.step->shift, bits = l.step->bits;
+    const size_t n = (size_t)ptwm_chain_n_elements(chain, raw_nbytes);
+    uint8_t *symbols = planes[chain->n_planes - 1], *rests = l.rest_bits > 0 ? planes[l.n_low] : NULL;
+    uint64_t column = shifts->n_columns > 0 ? first_element % shifts->n_columns : 0;
+    uint16_t units[BLOCK], rest[BLOCK];
+
+    for (uint32_t j = 0; j < l.n_low; j++)
+        for (size_t i = 0; i < n; i++)
+            memcpy(planes[j] + 2 * i, raw + i * width + 2 * j, 2);
+    for (size_t first = 0; first < n; first += BLOCK) {
+        size_t m = n - first < BLOCK ? n - first : BLOCK;
+
+        load_units(units, raw, first, m, width);
+        for (size_t i = 0; i < m; i++) {
+            uint16_t symbol = (uint16_t)(units[i] >> shift & ((1u << bits) - 1));
+            rest[i] = (uint16_t)(units[i] >> (shift + bits) << shift | (units[i] & ((1u << shift) - 1)));
+            if (shifts->n_columns > 0) {
+                symbol = (uint16_t)((symbol - shifts->value[column]) & ((1u << bits) - 1));
+                column = column + 1 < shifts->n_columns ? column + 1 : 0;
+            }
+            if (l.wide)
+                ptwm_store16(symbols + 2 * (first + i), symbol);
+            else
+                symbols[first + i] = (uint8_t)symbol;
+        }
+        if (rests != NULL)
+            ptwm_rest_pack(rests + first / BLOCK * 64 * l.rest_bits, rest, m, l.rest_bits);
+    }
+}
+
+static enum ptwm_status merge_label(const struct ptwm_parsed_chain *chain, const struct ptwm_shifts *shifts,
+                                    uint64_t first_element, uint8_t *raw, size_t raw_nbytes,
+                                    const uint8_t *const *planes, struct ptwm_error *error)
+{
+    const struct label_planes l = label_planes(chain);
+    const unsigned width = l.step->width, shift = l.step->shift, bits = l.step->bits, mask = (1u << bits) - 1;
+    const size_t n = (size_t)ptwm_chain_n_elements(chain, raw_nbytes);
+    const uint8_t *symbols = planes[chain->n_planes - 1], *rests = l.rest_bits > 0 ? planes[l.n_low] : NULL;
+    uint64_t column = shifts->n_columns > 0 ? first_element % shifts->n_columns : 0;
+    uint16_t units[BLOCK], rest[BLOCK] = { 0 };
+    uint32_t seen = 0; /* OR of all symbols */
+
+    for (uint32_t j = 0; j < l.n_low; j++)
+        for (size_t i = 0; i < n; i++)
+            memcpy(raw + i * width + 2 * j, planes[j] + 2 * i, 2);
+    for (size_t first = 0; first < n; first += BLOCK) {
+        size_t m = n - first < BLOCK ? n - first : BLOCK;
+
+        if (rests != NULL && !ptwm_rest_unpack(rest, rests + first / BLOCK * 64 * l.rest_bits, m, l.rest_bits))
+            return ptwm_fail(error, PTWM_ERR_PADDING, "the rest plane's last bits are not zero");
+        for (size_t i = 0; i < m; i++) {
+            uint32_t symbol = l.wide ? ptwm_load16(symbols + 2 * (first + i)) : symbols[first + i];
+            seen |= symbol;
+            if (shifts->n_columns > 0) {
+                symbol += shifts->value[column];
+                column = column + 1 < shifts->n_columns ? column + 1 : 0;
+            }
+            units[i] = (uint16_t)((uint32_t)(rest[i] >> shift) << (shift + bits) | (symbol & mask) << shift |
+                                  (rest[i] & ((1u << shift) - 1)));
+        }
+        store_units(raw, units, first, m, width);
+    }
+    if (seen > mask)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "a symbol has more than %u bits", bits);
+    return PTWM_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- whole chains */
+
+void ptwm_chain_split(const struct ptwm_parsed_chain *chain, const struct ptwm_shifts *shifts, uint64_t first_element,
+                      const uint8_t *raw, size_t raw_nbytes, uint8_t *const *planes, uint8_t *scratch)
+{
+    uint32_t s = 0;
+
+    for (; s < chain->n_steps && chain->steps[s].kind == PTWM_STEP_DELTA; s++) {
+        delta_forward(scratch, raw, raw_nbytes, chain->steps[s].width);
+        raw = scratch;
+    }
+    if (s == chain->n_steps)
+        memcpy(planes[0], raw, raw_nbytes);
+    else if (chain->steps[s].kind == PTWM_STEP_BYTES)
+        split_bytes(planes, raw, raw_nbytes, chain->steps[s].width);
+    else
+        split_label(chain, shifts, first_element, raw, raw_nbytes, planes);
+}
+
+enum ptwm_status ptwm_chain_merge(const struct ptwm_parsed_chain *chain, const struct ptwm_shifts *shifts,
+                                  uint64_t first_element, uint8_t *raw, size_t raw_nbytes,
+                                  const uint8_t *const *planes, struct ptwm_error *error)
+{
+    enum ptwm_status status = PTWM_OK;
+    uint32_t s = chain->n_steps;
+
+    if (chain->label != NULL)
+        status = merge_label(chain, shifts, first_element, raw, raw_nbytes, planes, error);
+    else if (s > 0 && chain->steps[s - 1].kind == PTWM_STEP_BYTES)
+        merge_bytes(raw, planes, raw_nbytes, chain->steps[s - 1].width);
+    else if (raw != planes[0])
+        memcpy(raw, planes[0], raw_nbytes);
+    while (status == PTWM_OK && s-- > 0)
+        if (chain->steps[s].kind == PTWM_STEP_DELTA)
+            delta_backward(raw, raw_nbytes, chain->steps[s].width);
+    return status;
+}

@@ -1,0 +1,182 @@
+#include "choose.h"
+
+#include <string.h>
+
+#include "log2_fixed.h"
+#include "plane.h"
+#include "status.h"
+#include "trim.h"
+#include "window.h"
+
+enum {
+    DEFAULT_UNIT = 512,
+    MAX_UNIT = 4096, /* elements; longer rows are cut, so that a class can follow what changes within them */
+    TABLE_BITS = 12  /* of the table of words seen */
+};
+
+/* --------------------------------------------------------------------------------------------------- repetition */
+
+/*
+ * Looks at one word in 64, chosen by its value, so that a repeated word is looked at each time, at any distance. Zeros,
+ * of which sparse weights are full, are counted at the same rate.
+ */
+static bool chunk_is_repetitive(const uint8_t *data, size_t nbytes)
+{
+    uint64_t seen[1 << TABLE_BITS];
+    size_t n_sampled = 0, n_again = 0, n_zero = 0;
+
+    memset(seen, 0, sizeof seen);
+    for (size_t i = 0; i + 8 <= nbytes; i += 8) {
+        const uint64_t word = ptwm_load64(data + i), h = word * 0x9E3779B97F4A7C15u;
+        if (word == 0) {
+            n_zero++;
+        } else if (h >> 58 == 0) {
+            uint64_t *slot = &seen[h >> (58 - TABLE_BITS) & ((1 << TABLE_BITS) - 1)];
+            n_sampled++;
+            n_again += *slot == word;
+            *slot = word;
+        }
+    }
+    n_sampled += n_zero / 64;
+    n_again += n_zero / 64;
+    return n_again > n_sampled / 8;
+}
+
+bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes)
+{
+    for (uint64_t i = 0; i < nbytes; i += chunk_nbytes)
+        if (chunk_is_repetitive(data + i, (size_t)(nbytes - i < chunk_nbytes ? nbytes - i : chunk_nbytes)))
+            return true;
+    return false;
+}
+
+/* ----------------------------------------------------------------------------------------------------- chunking */
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+/* The largest multiple of step that is at most limit, or 0. */
+static uint64_t round_down(uint64_t limit, uint64_t step)
+{
+    return limit / step * step;
+}
+
+/* The elements that share a class: a row, or the largest part of one that a unit may be; else 512. */
+static uint32_t choose_unit(uint64_t row, uint64_t chunk)
+{
+    const uint64_t limit = chunk < MAX_UNIT ? chunk : MAX_UNIT;
+
+    if (row > 0 && row % PTWM_UNIT_GRANULE == 0)
+        for (uint64_t unit = round_down(limit < row ? limit : row, PTWM_UNIT_GRANULE); unit > 0; unit -= PTWM_UNIT_GRANULE)
+            if (row % unit == 0)
+                return (uint32_t)unit;
+    return limit < DEFAULT_UNIT ? (uint32_t)round_down(limit, PTWM_UNIT_GRANULE) : DEFAULT_UNIT;
+}
+
+/* Elements of a chunk of a label chain: whole units; whole rows and blocks of the rest packing if they fit. */
+static uint64_t label_chunk_elements(uint64_t row, uint64_t unit, uint64_t limit)
+{
+    const uint64_t blocks = unit / gcd(unit, 512) * 512;
+    const uint64_t rows = row > 0 && row <= limit ? row / gcd(row, unit) * unit : unit;
+    const uint64_t both = rows / gcd(rows, blocks) * blocks;
+
+    if (both <= limit)
+        return round_down(limit, both);
+    return rows <= limit ? round_down(limit, rows) : round_down(limit, unit);
+}
+
+enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                struct ptwm_tail *tail)
+{
+    struct ptwm_segment_record segment = { 0, 0, 0, spec->nbytes, spec->checked ? PTWM_SEGMENT_CHECKED : 0 };
+    const uint64_t granule = chain->granule_nbytes;
+    uint64_t chunk_nbytes = spec->chunk_nbytes, row_nbytes = spec->row_nbytes, unit = DEFAULT_UNIT;
+    enum ptwm_status status;
+
+    if (row_nbytes % granule != 0)
+        row_nbytes = 0;
+    if (chain->label != NULL) {
+        const uint64_t limit = ptwm_chain_n_elements(chain, chunk_nbytes), row = ptwm_chain_n_elements(chain, row_nbytes);
+        unit = choose_unit(row, limit);
+        chunk_nbytes = label_chunk_elements(row, unit, limit);
+        chunk_nbytes = chain->label->width == 0 ? chunk_nbytes / 2 : chunk_nbytes * chain->label->width;
+    } else if (row_nbytes > 0 && row_nbytes <= chunk_nbytes) {
+        chunk_nbytes = round_down(chunk_nbytes, row_nbytes);
+    }
+    if (round_down(chunk_nbytes, granule) > 0)
+        chunk_nbytes = round_down(chunk_nbytes, granule);
+    if (chunk_nbytes > spec->nbytes)
+        chunk_nbytes = spec->nbytes;
+    if (chunk_nbytes >= 64 << 10) /* alignment costs 31 bytes a chunk on average */
+        segment.flags |= PTWM_SEGMENT_ALIGNED;
+    status = ptwm_tail_init(tail, spec->context->allocator, &segment, chain, chunk_nbytes);
+    if (status == PTWM_OK && chain->label != NULL)
+        tail->model.unit = (uint32_t)unit;
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------- estimates */
+
+/* What the bytes of a plane would take with byte rANS or as they are. */
+static uint64_t bytes_cost(const uint8_t *plane, size_t nbytes)
+{
+    uint32_t histogram[256] = { 0 };
+    uint64_t coded;
+
+    for (size_t i = 0; i < nbytes; i++)
+        histogram[plane[i]]++;
+    coded = ptwm_rans_estimate(histogram, nbytes);
+    return coded < nbytes ? coded : nbytes;
+}
+
+static uint64_t plane_cost(const struct ptwm_window *w, uint64_t chunk, uint32_t p)
+{
+    size_t nbytes;
+    const uint8_t *plane = ptwm_window_plane(w, chunk, p, &nbytes);
+    uint64_t trimmed;
+
+    switch (w->tail->chain.planes[p].kind) {
+    case PTWM_PLANE_LOW:
+        trimmed = ptwm_trim_nbytes(plane, nbytes / 2, w->tail->model.unit);
+        return trimmed < nbytes ? trimmed : nbytes;
+    case PTWM_PLANE_REST:
+        return nbytes;
+    case PTWM_PLANE_SYMBOL:
+        return w->set != PTWM_NO_SET ? 0 : bytes_cost(plane, nbytes); /* the set's estimate covers them all */
+    default:
+        return bytes_cost(plane, nbytes);
+    }
+}
+
+enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                     uint64_t *cost_nbytes, struct ptwm_error *error)
+{
+    struct ptwm_window window;
+    struct ptwm_tail tail;
+    enum ptwm_status status;
+    uint64_t n;
+
+    if (ptwm_plan_tail(spec, chain, &tail) != PTWM_OK)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a segment");
+    ptwm_window_init(&window, spec, &tail);
+    n = ptwm_window_max_chunks(&tail);
+    if (n > tail.n_chunks)
+        n = tail.n_chunks;
+    status = ptwm_window_fill(&window, 0, n, error);
+    if (status == PTWM_OK) {
+        *cost_nbytes = window.set != PTWM_NO_SET ? window.symbols_cost_bits / 8 : 0;
+        for (uint64_t i = 0; i < n; i++)
+            for (uint32_t p = 0; p < chain->n_planes; p++)
+                *cost_nbytes += plane_cost(&window, i, p);
+    }
+    ptwm_window_release(&window);
+    ptwm_tail_release(&tail);
+    return status;
+}

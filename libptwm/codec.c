@@ -1,0 +1,108 @@
+/*
+ * The codecs of bytes by id, and what two of them share.
+ */
+#include "codec.h"
+
+#include <string.h>
+
+#include "bits.h"
+#include "symbol_set.h"
+
+const struct ptwm_byte_codec *ptwm_byte_codec_find(uint32_t id)
+{
+    switch (id) {
+    case PTWM_CODEC_IDENTITY: return &ptwm_codec_identity;
+    case PTWM_CODEC_CONSTANT: return &ptwm_codec_constant;
+    case PTWM_CODEC_HUFFMAN: return &ptwm_codec_huffman;
+    case PTWM_CODEC_RANS: return &ptwm_codec_rans;
+    case PTWM_CODEC_ZSTD: return &ptwm_codec_zstd;
+    default: return NULL;
+    }
+}
+
+const char *ptwm_codec_name(uint32_t codec)
+{
+    switch (codec) {
+    case PTWM_CODEC_IDENTITY: return "identity";
+    case PTWM_CODEC_CONSTANT: return "constant";
+    case PTWM_CODEC_HUFFMAN: return "huffman";
+    case PTWM_CODEC_RANS: return "rans";
+    case PTWM_CODEC_ZSTD: return "zstd";
+    case PTWM_CODEC_LABEL_RANS: return "label-rans";
+    case PTWM_CODEC_TRIM: return "trim";
+    default: return NULL;
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------- symbol sets */
+
+void ptwm_count_quarters(const uint8_t *src, size_t n, uint32_t histograms[4][256])
+{
+    size_t quarter = n / 4 + (n % 4 != 0);
+    size_t last = n >= 3 * quarter ? n - 3 * quarter : 0; /* if it is 0, n is small and others may be short too */
+
+    memset(histograms, 0, 4 * sizeof histograms[0]);
+    /* All four at once: counters of one table that are hit in a row wait for each other. */
+    for (size_t i = 0; i < last; i++) {
+        histograms[0][src[i]]++;
+        histograms[1][src[quarter + i]]++;
+        histograms[2][src[2 * quarter + i]]++;
+        histograms[3][src[3 * quarter + i]]++;
+    }
+    for (size_t j = 0; j < 3; j++) {
+        for (size_t i = j * quarter + last; i < (j + 1) * quarter && i < n; i++)
+            histograms[j][src[i]]++;
+    }
+}
+
+void ptwm_symbol_set_from_histogram(struct ptwm_symbol_set *set, const uint32_t histogram[256])
+{
+    set->n = 0;
+    for (unsigned symbol = 0; symbol < 256; symbol++) {
+        if (histogram[symbol] > 0)
+            set->symbols[set->n++] = (uint8_t)symbol;
+    }
+}
+
+size_t ptwm_symbol_set_store(const struct ptwm_symbol_set *set, uint8_t *dst)
+{
+    uint16_t groups = 0, members[16] = { 0 };
+    uint8_t *p = dst + 2;
+
+    for (unsigned i = 0; i < set->n; i++) {
+        unsigned group = set->symbols[i] >> 4;
+
+        groups = (uint16_t)(groups | 1u << group);
+        members[group] = (uint16_t)(members[group] | 1u << (set->symbols[i] & 15));
+    }
+    ptwm_store16(dst, groups);
+    for (unsigned group = 0; group < 16; group++) {
+        if (members[group] != 0) {
+            ptwm_store16(p, members[group]);
+            p += 2;
+        }
+    }
+    return (size_t)(p - dst);
+}
+
+void ptwm_symbol_set_load(struct ptwm_symbol_set *set, struct ptwm_cursor *cursor)
+{
+    uint16_t groups = ptwm_cursor_u16(cursor);
+
+    set->n = 0;
+    if (groups == 0)
+        cursor->failed = true;
+    for (unsigned group = 0; group < 16; group++) {
+        uint16_t members;
+
+        if ((groups >> group & 1) == 0)
+            continue;
+        members = ptwm_cursor_u16(cursor);
+        if (members == 0)
+            cursor->failed = true;
+        for (unsigned i = 0; i < 16; i++) {
+            if (members >> i & 1)
+                set->symbols[set->n++] = (uint8_t)(16 * group + i);
+        }
+    }
+}

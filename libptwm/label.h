@@ -1,0 +1,125 @@
+/*
+ * Label rANS (FORMAT.md, section 7): the model that a segment's tail holds, and the coding of symbol planes with it.
+ *
+ *   label_model.c    reading, writing and checking models; alias tables
+ *   label_encode.c   coding a chunk's symbols
+ *   label_decode.c   decoding them
+ *   label_analyse.c  finding a model for data
+ */
+#ifndef PTWM_LABEL_H
+#define PTWM_LABEL_H
+
+#include "bits.h"
+#include "chain.h"
+#include "memory.h"
+#include "ptwm.h"
+
+enum {
+    PTWM_MAX_LABELS = 32,
+    PTWM_MAX_CLASSES = 8,
+    PTWM_MAX_SETS = 65536,
+    PTWM_MAX_UNIT = 1 << 20,
+    PTWM_MAX_COLUMNS = 1 << 20,
+    PTWM_UNIT_GRANULE = 128,
+    PTWM_MAX_LANES = 128,
+    PTWM_FREQUENCY_TOTAL = 65536,
+    PTWM_FREQUENCY_GRANULE = 8
+};
+
+/* One class's labels. Labels n_labels .. 31 have frequency 0 and symbol 0. */
+struct ptwm_label_table {
+    uint32_t n_labels;
+    uint16_t symbol[PTWM_MAX_LABELS];
+    uint16_t frequency[PTWM_MAX_LABELS];
+};
+
+struct ptwm_label_set {
+    uint32_t n_classes;
+    struct ptwm_label_table classes[PTWM_MAX_CLASSES];
+};
+
+/* A segment's model. Begin with { 0 }; end with ptwm_label_model_release. */
+struct ptwm_label_model {
+    const struct ptwm_allocator *allocator;
+    uint8_t width;      /* the label step's parameters */
+    uint8_t bits;
+    uint32_t unit;
+    uint32_t n_columns; /* 0: no column shifts */
+    int16_t *shift;     /* n_columns values in -128 .. 127 */
+    uint16_t *wrapped;  /* the same modulo 2^bits, as struct ptwm_shifts wants them */
+    uint32_t n_sets;
+    uint32_t sets_capacity;
+    struct ptwm_label_set *sets;
+};
+
+void ptwm_label_model_init(struct ptwm_label_model *model, const struct ptwm_allocator *allocator,
+                           const struct ptwm_step *label);
+void ptwm_label_model_release(struct ptwm_label_model *model);
+/* Sets the column shifts (copied; each in -128 .. 127). PTWM_ERR_MEMORY. */
+enum ptwm_status ptwm_label_model_set_shifts(struct ptwm_label_model *model, const int16_t *shift, uint32_t n_columns);
+/* Appends a set (copied). PTWM_ERR_MEMORY. */
+enum ptwm_status ptwm_label_model_add_set(struct ptwm_label_model *model, const struct ptwm_label_set *set);
+/* Appends the model's fields to a tail / reads and checks them from one (model is initialised). */
+enum ptwm_status ptwm_label_model_write(const struct ptwm_label_model *model, struct ptwm_bytes *tail);
+enum ptwm_status ptwm_label_model_read(struct ptwm_label_model *model, struct ptwm_cursor *tail,
+                                       struct ptwm_error *error);
+
+/* What column shifts take in a tail, with their count: n_columns values in -128 .. 127. */
+uint64_t ptwm_label_shifts_nbytes(const int16_t *shift, uint32_t n_columns);
+/* What a table takes in a tail. */
+size_t ptwm_label_table_nbytes(const struct ptwm_label_table *table);
+
+/* The alias table of a class. Derived from the frequencies alone; FORMAT.md has the construction. */
+struct ptwm_alias_table {
+    uint16_t div[PTWM_MAX_LABELS];
+    uint16_t adj[PTWM_MAX_LABELS];
+    uint16_t ali[PTWM_MAX_LABELS];
+    uint16_t frequency[PTWM_MAX_LABELS];
+};
+void ptwm_alias_build(struct ptwm_alias_table *alias, const struct ptwm_label_table *table);
+
+/* The lane of element i: the identity modulo lanes, but for 128 lanes and width 1. */
+static inline uint32_t ptwm_label_lane(uint32_t i, uint32_t n_lanes, uint8_t width)
+{
+    if (n_lanes == 128 && width == 1) {
+        uint32_t j = i % 64;
+        return 64 * (i / 64 % 2) + 32 * (j % 2) + j / 2;
+    }
+    return i % n_lanes;
+}
+
+/*
+ * Finds a set for one window of a segment.
+ * symbols: n >= 1 symbols with the shifts already subtracted, each < 2^bits. unit: of the model. *set receives the tables,
+ * classes[0 .. ceil(n / unit)) the class of each unit, *cost_bits an estimate of the coded size in bits (words, class
+ * codes, exceptions and tables, and the heads of chunks of 2^19 symbols). Deterministic on every machine: integer arithmetic only. PTWM_ERR_MEMORY.
+ */
+enum ptwm_status ptwm_label_find_set(const struct ptwm_allocator *allocator, const uint16_t *symbols, size_t n,
+                                     unsigned bits, uint32_t unit, struct ptwm_label_set *set, uint8_t *classes,
+                                     uint64_t *cost_bits);
+
+/*
+ * Finds column shifts: symbols of n_rows rows of n_columns. Shifts are multiples of step (the symbols per octave: 2 to the
+ * number of mantissa bits in the symbol). Stores them and sets *pays if coding with them is estimated to be smaller, their
+ * own size included; else leaves shift undefined. PTWM_ERR_MEMORY.
+ */
+enum ptwm_status ptwm_label_find_shifts(const struct ptwm_allocator *allocator, const uint16_t *symbols, size_t n_rows,
+                                        uint32_t n_columns, unsigned bits, uint32_t step, int16_t *shift, bool *pays);
+
+/* A capacity that ptwm_label_encode never exceeds for n symbols. */
+size_t ptwm_label_bound(size_t n);
+/*
+ * Codes a chunk of n >= 1 symbols with set number set of model; classes has the class of each unit of the chunk. dst has
+ * room for ptwm_label_bound(n) bytes. Symbols that the class's table lacks become exceptions. PTWM_ERR_MEMORY.
+ */
+enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
+                                   const uint16_t *symbols, size_t n, uint8_t *dst, size_t *dst_nbytes,
+                                   struct ptwm_error *error);
+/*
+ * Decodes a chunk of exactly n >= 1 symbols from exactly src_nbytes untrusted bytes. Each symbol stored is < 2^bits.
+ * PTWM_ERR_PLANE, PTWM_ERR_CHECKSUM (the head's CRC), PTWM_ERR_MEMORY.
+ */
+enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const uint8_t *src, size_t src_nbytes,
+                                   uint16_t *symbols, size_t n, struct ptwm_error *error);
+
+#endif

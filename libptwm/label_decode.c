@@ -1,0 +1,237 @@
+/*
+ * Decoding a chunk's symbols: FORMAT.md, section 7.2. Plain C, and what the kernels are checked against.
+ */
+#include "label.h"
+
+#include "status.h"
+
+enum {
+    STATE_END = 65536,
+    WORDS_NBYTES = 2 * PTWM_MAX_LANES, /* what a group takes at most */
+    ALIAS = PTWM_MAX_LABELS            /* entries of the alias part of the buckets follow those of the own part */
+};
+
+/* What a state's low half says, for a bucket's own part and for its alias part. */
+struct entry {
+    uint16_t frequency;
+    uint16_t adj;
+    uint16_t symbol;
+};
+
+struct class_decoder {
+    uint16_t div[PTWM_MAX_LABELS];
+    struct entry entries[2 * PTWM_MAX_LABELS];
+};
+
+/* A parsed head. The positions are of checked extent; their contents are checked whenever they are read. */
+struct head {
+    unsigned n_lanes;
+    const struct ptwm_label_set *set;
+    uint64_t n_exceptions;
+    const uint8_t *classes;
+    struct ptwm_cursor exceptions;
+};
+
+struct decoder {
+    struct class_decoder by_class[PTWM_MAX_CLASSES];
+    uint32_t states[PTWM_MAX_LANES];
+    uint8_t offset[PTWM_MAX_LANES]; /* the element of a lane, within its group */
+    unsigned n_lanes;
+    bool is_permuted;
+    /* The words not read yet. Once fewer are left than a group may take, they lie in last, with zeros behind them. */
+    const uint8_t *words;
+    const uint8_t *words_end;
+    bool is_last;
+    uint8_t last[2 * WORDS_NBYTES + 2];
+};
+
+/* ------------------------------------------------------------------------------------------------- the head */
+
+/* Passes over the exceptions and checks them; puts them in their places if symbols is not NULL. */
+static bool read_exceptions(struct ptwm_cursor *src, uint64_t count, unsigned bits, uint16_t *symbols, size_t n)
+{
+    uint64_t next = 0; /* <= n */
+    for (; count > 0; count--) {
+        uint64_t distance = ptwm_cursor_varint(src);
+        uint16_t symbol = bits <= 8 ? ptwm_cursor_u8(src) : ptwm_cursor_u16(src);
+        if (src->failed || distance >= n - next || symbol >> bits != 0)
+            return false;
+        next += distance;
+        if (symbols != NULL)
+            symbols[next] = symbol;
+        next++;
+    }
+    return true;
+}
+
+static enum ptwm_status read_head(struct head *head, const struct ptwm_label_model *model, size_t n,
+                                  struct ptwm_cursor *src, struct ptwm_error *error)
+{
+    const uint8_t *begin = src->next, *states_end;
+    uint8_t lanes_code = ptwm_cursor_u8(src);
+    uint64_t set = ptwm_cursor_varint(src), n_units = ptwm_ceil_div(n, model->unit);
+    if (src->failed || lanes_code > 2)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad lanes");
+    head->n_lanes = lanes_code == 0 ? 4 : lanes_code == 1 ? 32 : 128;
+    if (set >= model->n_sets)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: no such set");
+    head->set = &model->sets[set];
+    head->n_exceptions = ptwm_cursor_varint(src);
+    if (src->failed || head->n_exceptions > n)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad number of exceptions");
+    head->classes = ptwm_cursor_take(src, (size_t)ptwm_ceil_div(n_units * ptwm_ceil_log2(head->set->n_classes), 8));
+    head->exceptions = *src;
+    if (!read_exceptions(src, head->n_exceptions, model->bits, NULL, n))
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad exceptions");
+    if (ptwm_cursor_left(src) < 4 * head->n_lanes + 4)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too short");
+    states_end = src->next + 4 * head->n_lanes;
+    if (ptwm_crc32c(0, begin, (size_t)(states_end - begin)) != ptwm_load32(states_end))
+        return ptwm_fail(error, PTWM_ERR_CHECKSUM, "label rANS: head");
+    return PTWM_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- tables */
+
+static void build_class(struct class_decoder *class, const struct ptwm_label_table *table)
+{
+    struct ptwm_alias_table alias;
+    ptwm_alias_build(&alias, table);
+    for (uint32_t b = 0; b < PTWM_MAX_LABELS; b++) {
+        uint32_t other = alias.ali[b];
+        struct entry own_part = { alias.frequency[b], 0, table->symbol[b] };
+        struct entry alias_part = { alias.frequency[other], alias.adj[b], table->symbol[other] };
+        class->div[b] = alias.div[b];
+        class->entries[b] = own_part;
+        class->entries[ALIAS + b] = alias_part;
+    }
+}
+
+static enum ptwm_status begin_decoding(struct decoder *decoder, const struct head *head,
+                                       const struct ptwm_label_model *model, struct ptwm_cursor *src,
+                                       struct ptwm_error *error)
+{
+    decoder->n_lanes = head->n_lanes;
+    decoder->is_permuted = head->n_lanes == 128 && model->width == 1;
+    decoder->is_last = false;
+    for (uint32_t c = 0; c < head->set->n_classes; c++)
+        build_class(&decoder->by_class[c], &head->set->classes[c]);
+    for (uint32_t i = 0; i < head->n_lanes; i++) {
+        decoder->offset[ptwm_label_lane(i, head->n_lanes, model->width)] = (uint8_t)i;
+        decoder->states[i] = ptwm_cursor_u32(src);
+        if (decoder->states[i] < STATE_END)
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad state");
+    }
+    ptwm_cursor_u32(src); /* the CRC */
+    if (src->failed || ptwm_cursor_left(src) % 2 != 0)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: half a word");
+    decoder->words = src->next;
+    decoder->words_end = src->end;
+    return PTWM_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- words */
+
+/* Makes sure that a group can read all the words that it may ask for, be they there or not. */
+static void secure_words(struct decoder *decoder)
+{
+    size_t left = (size_t)(decoder->words_end - decoder->words);
+    if (decoder->is_last || left > WORDS_NBYTES)
+        return;
+    memset(decoder->last, 0, sizeof(decoder->last));
+    memcpy(decoder->last, decoder->words, left);
+    decoder->words = decoder->last;
+    decoder->words_end = decoder->last + left;
+    decoder->is_last = true;
+}
+
+/* One step: the new state, having looked at the next word at *words and perhaps taken it. */
+static inline uint32_t step(const struct class_decoder *class, uint32_t x, const uint8_t **words, uint16_t *symbol)
+{
+    uint32_t low = x & 0xffff, bucket = low % PTWM_MAX_LABELS, takes;
+    const struct entry *entry = &class->entries[bucket + (low >= class->div[bucket] ? ALIAS : 0)];
+    x = entry->frequency * (x >> 16) + ((low / PTWM_MAX_LABELS + entry->adj) & 0xffff);
+    takes = x < 65536;
+    *symbol = entry->symbol;
+    x = takes ? x << 16 | ptwm_load16(*words) : x;
+    *words += 2 * takes;
+    return x;
+}
+
+static void decode_full_group(struct decoder *decoder, const struct class_decoder *class, uint16_t *symbols)
+{
+    uint16_t by_lane[PTWM_MAX_LANES];
+    uint16_t *out = decoder->is_permuted ? by_lane : symbols;
+    const uint8_t *words = decoder->words;
+    for (unsigned lane = 0; lane < decoder->n_lanes; lane++)
+        decoder->states[lane] = step(class, decoder->states[lane], &words, &out[lane]);
+    decoder->words = words;
+    for (unsigned lane = 0; decoder->is_permuted && lane < decoder->n_lanes; lane++)
+        symbols[decoder->offset[lane]] = by_lane[lane];
+}
+
+static void decode_partial_group(struct decoder *decoder, const struct class_decoder *class, uint16_t *symbols,
+                                 size_t m)
+{
+    for (unsigned lane = 0; lane < decoder->n_lanes; lane++) {
+        unsigned i = decoder->offset[lane];
+        if (i < m)
+            decoder->states[lane] = step(class, decoder->states[lane], &decoder->words, &symbols[i]);
+    }
+}
+
+/* Decodes m elements of one class; false if there are too few words. */
+static bool decode_unit(struct decoder *decoder, const struct class_decoder *class, uint16_t *symbols, size_t m)
+{
+    for (size_t n_lanes = decoder->n_lanes; m > 0;) {
+        size_t group = m < n_lanes ? m : n_lanes;
+        secure_words(decoder);
+        if (group == n_lanes)
+            decode_full_group(decoder, class, symbols);
+        else
+            decode_partial_group(decoder, class, symbols, m);
+        if (decoder->words > decoder->words_end)
+            return false;
+        symbols += group;
+        m -= group;
+    }
+    return true;
+}
+
+static enum ptwm_status decode_units(struct decoder *decoder, const struct head *head, size_t unit, uint16_t *symbols,
+                                     size_t n, struct ptwm_error *error)
+{
+    struct ptwm_bit_reader classes = { head->classes, 0, 0 };
+    unsigned class_bits = ptwm_ceil_log2(head->set->n_classes);
+    for (size_t begin = 0; begin < n; begin += unit) {
+        uint32_t class = ptwm_read_bits(&classes, class_bits);
+        if (class >= head->set->n_classes)
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: no such class");
+        if (!decode_unit(decoder, &decoder->by_class[class], symbols + begin, n - begin < unit ? n - begin : unit))
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too few words");
+    }
+    if (classes.pool != 0)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: unused bits behind classes are not zero");
+    if (decoder->words != decoder->words_end)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: words left over");
+    for (unsigned lane = 0; lane < decoder->n_lanes; lane++)
+        if (decoder->states[lane] != STATE_END)
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: wrong state at the end");
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const uint8_t *src, size_t src_nbytes,
+                                   uint16_t *symbols, size_t n, struct ptwm_error *error)
+{
+    struct ptwm_cursor cursor = ptwm_cursor_make(src, src_nbytes);
+    struct decoder decoder;
+    struct head head;
+    enum ptwm_status status = read_head(&head, model, n, &cursor, error);
+    if (status == PTWM_OK)
+        status = begin_decoding(&decoder, &head, model, &cursor, error);
+    if (status == PTWM_OK)
+        status = decode_units(&decoder, &head, model->unit, symbols, n, error);
+    if (status == PTWM_OK && !read_exceptions(&head.exceptions, head.n_exceptions, model->bits, symbols, n))
+        status = ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad exceptions");
+    return status;
+}

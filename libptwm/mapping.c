@@ -1,0 +1,516 @@
+/* pread, O_CLOEXEC, MAP_ANONYMOUS, realpath and madvise are hidden by -std=c99. */
+#define _DEFAULT_SOURCE
+#define _FILE_OFFSET_BITS 64
+#ifdef __linux__
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+
+#include "mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include "bits.h"
+#include "status.h"
+
+#ifndef O_CLOEXEC
+#define O_CLOEXEC 0
+#endif
+
+/* ------------------------------------------------------------------------------------------------ files to read */
+
+enum file_kind { FILE_MAPPED, FILE_PREAD, FILE_MEMORY, FILE_SOURCE };
+
+struct ptwm_file {
+    enum file_kind kind;
+    const struct ptwm_allocator *allocator;
+    uint64_t nbytes;
+    const uint8_t *data;       /* FILE_MAPPED, FILE_MEMORY */
+    int fd;                    /* FILE_PREAD */
+    bool owns_fd;
+    struct ptwm_source source; /* FILE_SOURCE */
+    uint64_t bytes_read;       /* atomic */
+};
+
+static enum ptwm_status new_file(enum file_kind kind, const struct ptwm_allocator *allocator, struct ptwm_file **file,
+                                 struct ptwm_error *error)
+{
+    *file = ptwm_calloc(allocator, 1, sizeof **file);
+    if (*file == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "opening");
+    (*file)->kind = kind;
+    (*file)->allocator = allocator;
+    (*file)->fd = -1;
+    return PTWM_OK;
+}
+
+/* Opens path for reading and finds its length; only regular files (and what else can be read at random) will do. */
+static enum ptwm_status open_for_reading(const char *path, int *fd, uint64_t *nbytes, struct ptwm_error *error)
+{
+    struct stat st;
+    int os_error = 0;
+
+    do
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* never wait for a pipe's other end */
+    while (*fd < 0 && errno == EINTR);
+    if (*fd < 0)
+        return ptwm_fail_os(error, errno, "open");
+    if (fstat(*fd, &st) != 0)
+        os_error = errno;
+    else if (S_ISDIR(st.st_mode))
+        os_error = EISDIR;
+    else if (!S_ISREG(st.st_mode))
+        os_error = ESPIPE;
+    if (os_error != 0) {
+        close(*fd);
+        return ptwm_fail_os(error, os_error, "open");
+    }
+    *nbytes = (uint64_t)st.st_size;
+    return PTWM_OK;
+}
+
+/* Maps the file, which needs its descriptor no longer then. */
+static enum ptwm_status map_file(struct ptwm_file *file, struct ptwm_error *error)
+{
+    void *data;
+
+    if (file->nbytes > SIZE_MAX)
+        return ptwm_fail_os(error, ENOMEM, "mmap");
+    if (file->nbytes > 0) {
+        data = mmap(NULL, (size_t)file->nbytes, PROT_READ, MAP_SHARED, file->fd, 0);
+        if (data == MAP_FAILED)
+            return ptwm_fail_os(error, errno, "mmap");
+        file->data = data;
+    }
+    close(file->fd);
+    file->owns_fd = false;
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_file_open_path(const char *path, enum ptwm_backend backend,
+                                     const struct ptwm_allocator *allocator, struct ptwm_file **file,
+                                     struct ptwm_error *error)
+{
+    enum ptwm_status status = new_file(backend == PTWM_BACKEND_MMAP ? FILE_MAPPED : FILE_PREAD, allocator, file, error);
+
+    if (status != PTWM_OK)
+        return status;
+    status = open_for_reading(path, &(*file)->fd, &(*file)->nbytes, error);
+    (*file)->owns_fd = status == PTWM_OK;
+    if (status == PTWM_OK && backend == PTWM_BACKEND_MMAP)
+        status = map_file(*file, error);
+    if (status != PTWM_OK)
+        ptwm_file_close(*file);
+    return status;
+}
+
+enum ptwm_status ptwm_file_open_memory(const void *data, size_t nbytes, const struct ptwm_allocator *allocator,
+                                       struct ptwm_file **file, struct ptwm_error *error)
+{
+    enum ptwm_status status = new_file(FILE_MEMORY, allocator, file, error);
+    if (status != PTWM_OK)
+        return status;
+    (*file)->data = data;
+    (*file)->nbytes = nbytes;
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_file_open_source(const struct ptwm_source *source, const struct ptwm_allocator *allocator,
+                                       struct ptwm_file **file, struct ptwm_error *error)
+{
+    enum ptwm_status status = new_file(FILE_SOURCE, allocator, file, error);
+    if (status != PTWM_OK)
+        return status;
+    (*file)->source = *source;
+    (*file)->nbytes = source->total_nbytes;
+    return PTWM_OK;
+}
+
+void ptwm_file_close(struct ptwm_file *file)
+{
+    if (file == NULL)
+        return;
+    if (file->kind == FILE_MAPPED && file->data != NULL)
+        munmap((void *)(uintptr_t)file->data, (size_t)file->nbytes);
+    if (file->owns_fd)
+        close(file->fd);
+    ptwm_release(file->allocator, file, 1, sizeof *file);
+}
+
+uint64_t ptwm_file_nbytes(const struct ptwm_file *file)
+{
+    return file->nbytes;
+}
+
+uint64_t ptwm_file_bytes_read(const struct ptwm_file *file)
+{
+    return __atomic_load_n(&file->bytes_read, __ATOMIC_RELAXED);
+}
+
+/* Reads exactly nbytes bytes; 0, an errno value, or -1 if the file ends before. */
+static int read_exactly(int fd, uint64_t offset, uint8_t *to, size_t nbytes)
+{
+    while (nbytes > 0) {
+        size_t request = nbytes < (1u << 30) ? nbytes : 1u << 30; /* one read's limit is below 2 GiB on Linux */
+        ssize_t n = pread(fd, to, request, (off_t)offset);
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n == 0)
+            return -1;
+        if (n > 0) {
+            to += n;
+            nbytes -= (size_t)n;
+            offset += (uint64_t)n;
+        }
+    }
+    return 0;
+}
+
+static enum ptwm_status file_read(const struct ptwm_file *file, uint64_t offset, uint8_t *to, size_t nbytes,
+                                  struct ptwm_error *error)
+{
+    int result = 0;
+
+    if (file->data != NULL)
+        memcpy(to, file->data + offset, nbytes);
+    else if (file->kind == FILE_SOURCE)
+        result = nbytes > 0 ? file->source.read(file->source.context, offset, to, nbytes) : 0;
+    else
+        result = read_exactly(file->fd, offset, to, nbytes);
+    if (result == 0)
+        return PTWM_OK;
+    if (result == -1)
+        ptwm_fail(error, PTWM_ERR_TRUNCATED, "the file became shorter while it was open");
+    else
+        ptwm_fail_os(error, result, "read");
+    ptwm_fail_at(error, PTWM_NONE, offset);
+    return result == -1 ? PTWM_ERR_TRUNCATED : PTWM_ERR_IO;
+}
+
+static enum ptwm_status check_range(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
+                                    struct ptwm_error *error)
+{
+    if (offset > file->nbytes || nbytes > file->nbytes - offset) {
+        ptwm_fail(error, PTWM_ERR_TRUNCATED, "%llu bytes are not there", (unsigned long long)nbytes);
+        ptwm_fail_at(error, PTWM_NONE, offset);
+        return PTWM_ERR_TRUNCATED;
+    }
+    __atomic_fetch_add((uint64_t *)(uintptr_t)&file->bytes_read, nbytes, __ATOMIC_RELAXED);
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
+                                struct ptwm_bytes *bytes, struct ptwm_error *error)
+{
+    enum ptwm_status status = check_range(file, offset, nbytes, error);
+
+    if (status != PTWM_OK)
+        return status;
+    if (ptwm_bytes_scratch(bytes, nbytes) == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "%llu bytes to read into", (unsigned long long)nbytes);
+    return file_read(file, offset, bytes->data, (size_t)nbytes, error);
+}
+
+enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
+                                struct ptwm_bytes *scratch, const uint8_t **view, struct ptwm_error *error)
+{
+    enum ptwm_status status;
+
+    if (file->data == NULL) {
+        status = ptwm_file_copy(file, offset, nbytes, scratch, error);
+        *view = scratch->data;
+        return status;
+    }
+    status = check_range(file, offset, nbytes, error);
+    if (status == PTWM_OK)
+        *view = file->data + offset;
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------------------- files to write */
+
+enum output_kind { OUTPUT_PATH, OUTPUT_SINK, OUTPUT_MEMORY };
+
+struct ptwm_output {
+    enum output_kind kind;
+    const struct ptwm_allocator *allocator;
+    uint64_t position;
+    struct ptwm_sink sink;
+    struct ptwm_bytes memory;
+    int fd;
+    char *target;    /* OUTPUT_PATH: where the file is to appear, links resolved */
+    char *temporary; /* the file beside it that is written; NULL once it is published */
+    size_t target_capacity, temporary_capacity;
+};
+
+static enum ptwm_status new_output(enum output_kind kind, const struct ptwm_allocator *allocator,
+                                   struct ptwm_output **output, struct ptwm_error *error)
+{
+    *output = ptwm_calloc(allocator, 1, sizeof **output);
+    if (*output == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "opening");
+    (*output)->kind = kind;
+    (*output)->allocator = allocator;
+    (*output)->memory.allocator = allocator;
+    (*output)->fd = -1;
+    return PTWM_OK;
+}
+
+/* Stores where path leads: path itself, or what it links to. */
+static int resolve_target(struct ptwm_output *output, const char *path)
+{
+    struct stat st;
+    char *resolved = NULL;
+
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+        resolved = realpath(path, NULL);
+        if (resolved == NULL)
+            return errno;
+        path = resolved;
+    }
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        free(resolved);
+        return S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    }
+    output->target_capacity = strlen(path) + 1;
+    output->target = ptwm_alloc(output->allocator, output->target_capacity, 1);
+    if (output->target != NULL)
+        memcpy(output->target, path, output->target_capacity);
+    free(resolved);
+    return output->target != NULL ? 0 : ENOMEM;
+}
+
+/* Creates a file beside the target under a name that nobody else has. */
+static int create_temporary(struct ptwm_output *output)
+{
+    size_t length = strlen(output->target);
+
+    output->temporary_capacity = length + 48;
+    output->temporary = ptwm_alloc(output->allocator, output->temporary_capacity, 1);
+    if (output->temporary == NULL)
+        return ENOMEM;
+    for (unsigned attempt = 0; attempt < 1000; attempt++) {
+        snprintf(output->temporary, output->temporary_capacity, "%s.%ld.%u.tmp", output->target, (long)getpid(), attempt);
+        output->fd = open(output->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (output->fd >= 0)
+            return 0;
+        if (errno != EEXIST && errno != EINTR)
+            break;
+    }
+    ptwm_release(output->allocator, output->temporary, output->temporary_capacity, 1);
+    output->temporary = NULL;
+    return errno;
+}
+
+enum ptwm_status ptwm_output_open_path(const char *path, const struct ptwm_allocator *allocator,
+                                       struct ptwm_output **output, struct ptwm_error *error)
+{
+    enum ptwm_status status = new_output(OUTPUT_PATH, allocator, output, error);
+    int os_error;
+
+    if (status != PTWM_OK)
+        return status;
+    os_error = resolve_target(*output, path);
+    if (os_error == 0)
+        os_error = create_temporary(*output);
+    if (os_error != 0) {
+        ptwm_output_close(*output);
+        return ptwm_fail_os(error, os_error, "create");
+    }
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_output_open_sink(const struct ptwm_sink *sink, const struct ptwm_allocator *allocator,
+                                       struct ptwm_output **output, struct ptwm_error *error)
+{
+    enum ptwm_status status = new_output(OUTPUT_SINK, allocator, output, error);
+    if (status == PTWM_OK)
+        (*output)->sink = *sink;
+    return status;
+}
+
+enum ptwm_status ptwm_output_open_memory(const struct ptwm_allocator *allocator, struct ptwm_output **output,
+                                         struct ptwm_error *error)
+{
+    return new_output(OUTPUT_MEMORY, allocator, output, error);
+}
+
+void ptwm_output_close(struct ptwm_output *output)
+{
+    if (output == NULL)
+        return;
+    if (output->fd >= 0)
+        close(output->fd);
+    if (output->temporary != NULL)
+        unlink(output->temporary);
+    ptwm_release(output->allocator, output->temporary, output->temporary_capacity, 1);
+    ptwm_release(output->allocator, output->target, output->target_capacity, 1);
+    ptwm_bytes_release(&output->memory);
+    ptwm_release(output->allocator, output, 1, sizeof *output);
+}
+
+uint64_t ptwm_output_position(const struct ptwm_output *output)
+{
+    return output->position;
+}
+
+static int write_exactly(int fd, const uint8_t *from, size_t nbytes)
+{
+    while (nbytes > 0) {
+        ssize_t n = write(fd, from, nbytes < (1u << 30) ? nbytes : 1u << 30);
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n == 0)
+            return EIO;
+        if (n > 0) {
+            from += n;
+            nbytes -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+enum ptwm_status ptwm_output_write(struct ptwm_output *output, const void *data, size_t nbytes,
+                                   struct ptwm_error *error)
+{
+    int os_error = 0;
+
+    if (nbytes == 0)
+        return PTWM_OK;
+    if (output->kind == OUTPUT_MEMORY) {
+        if (ptwm_bytes_append(&output->memory, data, nbytes) != PTWM_OK)
+            return ptwm_fail(error, PTWM_ERR_MEMORY, "the file in memory");
+    } else if (output->kind == OUTPUT_SINK) {
+        os_error = output->sink.write(output->sink.context, data, nbytes);
+    } else {
+        os_error = write_exactly(output->fd, data, nbytes);
+    }
+    if (os_error != 0)
+        return ptwm_fail_os(error, os_error, "write");
+    output->position += nbytes;
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_output_read_back(struct ptwm_output *output, struct ptwm_file **file, struct ptwm_error *error)
+{
+    enum ptwm_status status;
+
+    *file = NULL;
+    if (output->kind == OUTPUT_SINK)
+        return PTWM_OK;
+    if (output->kind == OUTPUT_MEMORY)
+        return ptwm_file_open_memory(output->memory.data, output->memory.nbytes, output->allocator, file, error);
+    status = new_file(FILE_PREAD, output->allocator, file, error);
+    if (status != PTWM_OK)
+        return status;
+    (*file)->fd = output->fd;
+    (*file)->nbytes = output->position;
+    return PTWM_OK;
+}
+
+/* Makes a rename in a directory last. Not every file system can; then there is nothing more to be done. */
+static void sync_directory_of(const struct ptwm_output *output)
+{
+    char *slash = strrchr(output->temporary, '/');
+    int fd;
+
+    if (slash == output->temporary)
+        slash++;
+    if (slash != NULL)
+        *slash = '\0'; /* the name is of no more use: the file has been renamed */
+    fd = open(slash != NULL ? output->temporary : ".", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+}
+
+enum ptwm_status ptwm_output_publish(struct ptwm_output *output, struct ptwm_error *error)
+{
+    int fd = output->fd;
+
+    if (output->kind != OUTPUT_PATH)
+        return PTWM_OK;
+    while (fsync(fd) != 0)
+        if (errno != EINTR)
+            return ptwm_fail_os(error, errno, "fsync");
+    output->fd = -1;
+    if (close(fd) != 0 && errno != EINTR)
+        return ptwm_fail_os(error, errno, "close");
+    if (rename(output->temporary, output->target) != 0)
+        return ptwm_fail_os(error, errno, "rename");
+    sync_directory_of(output);
+    ptwm_release(output->allocator, output->temporary, output->temporary_capacity, 1);
+    output->temporary = NULL;
+    return PTWM_OK;
+}
+
+const struct ptwm_bytes *ptwm_output_memory(const struct ptwm_output *output)
+{
+    return &output->memory;
+}
+
+/* ------------------------------------------------------------------------------------------------------- memory */
+
+enum { OWN_MAPPING_NBYTES = 2 << 20, ALIGNMENT = 64 };
+
+enum ptwm_status ptwm_memory_alloc(size_t nbytes, void **memory)
+{
+    void *p = NULL;
+
+    if (nbytes >= OWN_MAPPING_NBYTES) {
+        p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
+            return PTWM_ERR_MEMORY;
+#ifdef MADV_HUGEPAGE
+        (void)madvise(p, nbytes, MADV_HUGEPAGE); /* page faults, not decoding, bound the first use of memory */
+#endif
+    } else {
+        if (posix_memalign(&p, ALIGNMENT, nbytes > 0 ? nbytes : 1) != 0)
+            return PTWM_ERR_MEMORY;
+        memset(p, 0, nbytes);
+    }
+    *memory = p;
+    return PTWM_OK;
+}
+
+void ptwm_memory_free(void *memory, size_t nbytes)
+{
+    if (memory != NULL && nbytes >= OWN_MAPPING_NBYTES)
+        munmap(memory, nbytes);
+    else
+        free(memory);
+}
+
+unsigned ptwm_usable_cpus(void)
+{
+    long n = 0;
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        n = CPU_COUNT(&set);
+#endif
+    if (n <= 0)
+        n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
+}
+
+uint64_t ptwm_unique_token(const void *object)
+{
+    struct timespec now = { 0, 0 };
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) ^ (uint64_t)(uintptr_t)object << 20;
+}

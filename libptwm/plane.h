@@ -1,0 +1,38 @@
+/*
+ * One plane of one chunk, to and from its stored form, whatever its kind and codec.
+ */
+#ifndef PTWM_PLANE_H
+#define PTWM_PLANE_H
+
+#include "codec.h"
+#include "segment.h"
+
+/*
+ * Decodes plane number plane of chunk number chunk from exactly stored_nbytes untrusted bytes into raw, whose length is
+ * what ptwm_plane_nbytes says. symbols is scratch.
+ */
+enum ptwm_status ptwm_plane_decode(const struct ptwm_tail *tail, uint64_t chunk, uint32_t plane,
+                                   const struct ptwm_codec_context *context, const uint8_t *stored,
+                                   size_t stored_nbytes, uint8_t *raw, struct ptwm_bytes *symbols,
+                                   struct ptwm_error *error);
+
+/* What a plane's encoder may choose from. */
+struct ptwm_plane_plan {
+    enum ptwm_method method;
+    bool try_zstd;          /* PTWM_METHOD_MICROSCALE: worth an attempt */
+    uint32_t set;           /* of the model, for symbol planes; PTWM_NO_SET if the model has none for them */
+    const uint8_t *classes; /* of the chunk's units */
+    const uint16_t *symbols; /* the plane again, as label rANS wants it */
+};
+#define PTWM_NO_SET UINT32_MAX
+
+/*
+ * Encodes a raw plane of raw_nbytes >= 1 bytes, appends it to stored and fills *record (its CRC included, whether or not
+ * the segment is checked). The same on every machine.
+ */
+enum ptwm_status ptwm_plane_encode(const struct ptwm_tail *tail, uint32_t plane, const struct ptwm_plane_plan *plan,
+                                   const struct ptwm_codec_context *context, const uint8_t *raw, size_t raw_nbytes,
+                                   struct ptwm_bytes *stored, struct ptwm_plane_record *record,
+                                   struct ptwm_error *error);
+
+#endif

@@ -1,0 +1,110 @@
+#include "segment_decode.h"
+
+#include "plane.h"
+#include "status.h"
+
+void ptwm_decode_scratch_init(struct ptwm_decode_scratch *scratch, const struct ptwm_allocator *allocator)
+{
+    const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
+    scratch->stored = scratch->planes = scratch->symbols = scratch->raw = empty;
+}
+
+void ptwm_decode_scratch_release(struct ptwm_decode_scratch *scratch)
+{
+    ptwm_bytes_release(&scratch->stored);
+    ptwm_bytes_release(&scratch->planes);
+    ptwm_bytes_release(&scratch->symbols);
+    ptwm_bytes_release(&scratch->raw);
+}
+
+/* Whether the chain's only plane is the chunk itself, before deltas are undone. */
+static bool is_one_plane_of_bytes(const struct ptwm_parsed_chain *chain)
+{
+    return chain->n_planes == 1 && chain->planes[0].kind == PTWM_PLANE_BYTES;
+}
+
+/* A chunk on its way from the file to raw bytes. */
+struct chunk_job {
+    const struct ptwm_tail *tail;
+    uint64_t chunk;
+    bool check_crc;
+    const struct ptwm_codec_context *context;
+    const uint8_t *stored;
+    uint8_t *raw;
+    size_t raw_nbytes;
+    struct ptwm_decode_scratch *scratch;
+};
+
+/*
+ * Decodes one plane, stored at job->stored + position. A plane that is stored as it is stays where it is; others go to
+ * decoded. *plane tells where it is.
+ */
+static enum ptwm_status decode_plane(const struct chunk_job *job, uint32_t p, uint64_t position, uint8_t *decoded,
+                                     const uint8_t **plane, struct ptwm_error *error)
+{
+    const struct ptwm_tail *tail = job->tail;
+    const struct ptwm_plane_record record = ptwm_tail_chunk_planes(tail, job->chunk)[p];
+    const uint8_t *stored = job->stored + position;
+    enum ptwm_status status = PTWM_OK;
+
+    if (job->check_crc && tail->segment.flags & PTWM_SEGMENT_CHECKED &&
+        ptwm_crc32c(0, stored, record.stored_nbytes) != record.crc) {
+        status = ptwm_fail(error, PTWM_ERR_CHECKSUM, "plane %lu of chunk %llu", (unsigned long)p,
+                           (unsigned long long)job->chunk);
+    } else if (record.codec == PTWM_CODEC_IDENTITY && decoded != job->raw) {
+        if (record.stored_nbytes != ptwm_plane_nbytes(&tail->chain, p, job->raw_nbytes))
+            status = ptwm_fail(error, PTWM_ERR_PLANE, "a plane stored as it is has another length");
+        *plane = stored;
+    } else {
+        status = ptwm_plane_decode(tail, job->chunk, p, job->context, stored, record.stored_nbytes, decoded,
+                                   &job->scratch->symbols, error);
+        *plane = decoded;
+    }
+    if (status != PTWM_OK)
+        ptwm_fail_at(error, PTWM_NONE, tail->segment.offset + tail->chunk_offset[job->chunk] + position);
+    return status;
+}
+
+static enum ptwm_status decode_planes(const struct chunk_job *job, struct ptwm_error *error)
+{
+    const struct ptwm_tail *tail = job->tail;
+    const struct ptwm_parsed_chain *chain = &tail->chain;
+    const struct ptwm_shifts shifts = ptwm_tail_shifts(tail);
+    const uint8_t *planes[PTWM_MAX_PLANES];
+    enum ptwm_status status = PTWM_OK;
+    uint64_t position = 0, decoded_nbytes = 0;
+    uint8_t *decoded = job->raw;
+
+    if (!is_one_plane_of_bytes(chain)) {
+        for (uint32_t p = 0; p < chain->n_planes; p++)
+            decoded_nbytes += ptwm_plane_nbytes(chain, p, job->raw_nbytes);
+        decoded = ptwm_bytes_scratch(&job->scratch->planes, decoded_nbytes);
+        if (decoded == NULL)
+            return ptwm_fail(error, PTWM_ERR_MEMORY, "the planes of a chunk");
+    }
+    for (uint32_t p = 0; p < chain->n_planes && status == PTWM_OK; p++) {
+        status = decode_plane(job, p, position, decoded, &planes[p], error);
+        position += ptwm_tail_chunk_planes(tail, job->chunk)[p].stored_nbytes;
+        decoded += ptwm_plane_nbytes(chain, p, job->raw_nbytes);
+    }
+    if (status == PTWM_OK)
+        status = ptwm_chain_merge(chain, &shifts, ptwm_tail_first_element(tail, job->chunk), job->raw, job->raw_nbytes,
+                                  planes, error);
+    return status;
+}
+
+enum ptwm_status ptwm_chunk_decode(const struct ptwm_file *file, const struct ptwm_tail *tail, uint64_t chunk,
+                                   bool check_crc, const struct ptwm_codec_context *context, uint8_t *raw,
+                                   struct ptwm_decode_scratch *scratch, struct ptwm_error *error)
+{
+    const uint64_t offset = tail->segment.offset + tail->chunk_offset[chunk];
+    struct chunk_job job = { tail, chunk, check_crc, context, NULL, raw, ptwm_tail_chunk_nbytes(tail, chunk), scratch };
+    enum ptwm_status status = ptwm_file_view(file, offset, ptwm_tail_chunk_stored_nbytes(tail, chunk),
+                                             &scratch->stored, &job.stored, error);
+
+    if (status == PTWM_OK)
+        status = decode_planes(&job, error);
+    if (status != PTWM_OK)
+        ptwm_fail_at(error, PTWM_NONE, offset);
+    return status;
+}

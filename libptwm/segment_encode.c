@@ -1,0 +1,230 @@
+#include "segment_encode.h"
+
+#include <string.h>
+
+#include "choose.h"
+#include "plane.h"
+#include "status.h"
+#include "threads.h"
+#include "window.h"
+
+enum { TRY_ALL_NBYTES = 64 << 10 }; /* below this, trying costs little and estimates are off by the most */
+
+/* A segment that is being encoded with one chain. */
+struct encoding {
+    const struct ptwm_encode_spec *spec;
+    bool try_zstd;
+    struct ptwm_tail tail;
+    struct ptwm_window window;
+    struct ptwm_bytes *stored; /* of each chunk of the window */
+    uint64_t stored_capacity;
+};
+
+/* ------------------------------------------------------------------------------------------------------- chunks */
+
+static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+{
+    struct encoding *e = context;
+    const uint64_t chunk = e->window.first_chunk + task;
+    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
+    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL };
+    enum ptwm_status status = PTWM_OK;
+
+    (void)worker;
+    if (e->window.set != PTWM_NO_SET) {
+        plan.classes = ptwm_window_classes(&e->window, chunk);
+        plan.symbols = ptwm_window_symbols(&e->window, chunk);
+    }
+    e->stored[task].nbytes = 0;
+    for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {
+        size_t nbytes;
+        const uint8_t *plane = ptwm_window_plane(&e->window, chunk, p, &nbytes);
+        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, &e->stored[task], &records[p],
+                                   error);
+    }
+    return status;
+}
+
+/* Writes a window's chunks in their order and places them. */
+static enum ptwm_status write_chunks(struct encoding *e, uint64_t *position, struct ptwm_output *output,
+                                     struct ptwm_error *error)
+{
+    static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
+    enum ptwm_status status = PTWM_OK;
+
+    for (uint64_t i = 0; i < e->window.n_chunks && status == PTWM_OK; i++) {
+        const uint64_t begin = ptwm_chunk_position(*position, e->tail.segment.flags);
+        status = ptwm_output_write(output, zeros, (size_t)(begin - *position), error);
+        if (status == PTWM_OK)
+            status = ptwm_output_write(output, e->stored[i].data, e->stored[i].nbytes, error);
+        e->tail.chunk_offset[e->window.first_chunk + i] = begin;
+        *position = begin + e->stored[i].nbytes;
+    }
+    return status;
+}
+
+static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *output, uint64_t *position,
+                                       struct ptwm_error *error)
+{
+    const uint64_t step = ptwm_window_max_chunks(&e->tail);
+    enum ptwm_status status = PTWM_OK;
+
+    for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
+        const uint64_t n = e->tail.n_chunks - i < step ? e->tail.n_chunks - i : step;
+        status = ptwm_window_fill(&e->window, i, n, error);
+        if (status == PTWM_OK)
+            status = ptwm_parallel_for((size_t)n, e->spec->threads, encode_chunk, e, error);
+        if (status == PTWM_OK)
+            status = write_chunks(e, position, output, error);
+    }
+    return status;
+}
+
+static enum ptwm_status write_tail(struct encoding *e, uint64_t position, struct ptwm_output *output,
+                                   struct ptwm_segment_record *record, struct ptwm_error *error)
+{
+    struct ptwm_bytes bytes = { e->spec->context->allocator, NULL, 0, 0 };
+    enum ptwm_status status = ptwm_tail_write(&e->tail, &bytes);
+
+    if (status != PTWM_OK)
+        status = ptwm_fail(error, status, "a segment's tail");
+    else
+        status = ptwm_output_write(output, bytes.data, bytes.nbytes, error);
+    *record = e->tail.segment;
+    record->tail_nbytes = bytes.nbytes;
+    record->stored_nbytes = position + bytes.nbytes;
+    ptwm_bytes_release(&bytes);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- chains */
+
+static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
+                                       const struct ptwm_parsed_chain *chain, bool try_zstd)
+{
+    memset(e, 0, sizeof *e);
+    e->spec = spec;
+    e->try_zstd = try_zstd;
+    if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
+        return PTWM_ERR_MEMORY;
+    ptwm_window_init(&e->window, spec, &e->tail);
+    e->stored_capacity = ptwm_window_max_chunks(&e->tail);
+    if (e->stored_capacity > e->tail.n_chunks)
+        e->stored_capacity = e->tail.n_chunks;
+    e->stored = ptwm_calloc(spec->context->allocator, e->stored_capacity, sizeof *e->stored);
+    for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
+        e->stored[i].allocator = spec->context->allocator;
+    return e->stored != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+}
+
+static void end_encoding(struct encoding *e)
+{
+    for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
+        ptwm_bytes_release(&e->stored[i]);
+    ptwm_release(e->spec->context->allocator, e->stored, e->stored_capacity, sizeof *e->stored);
+    if (e->window.spec != NULL)
+        ptwm_window_release(&e->window);
+    if (e->tail.allocator != NULL)
+        ptwm_tail_release(&e->tail);
+}
+
+/* Encodes with one chain. */
+static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                    bool try_zstd, struct ptwm_output *output, struct ptwm_segment_record *record,
+                                    struct ptwm_error *error)
+{
+    struct encoding e;
+    enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd);
+    uint64_t position = 0;
+
+    if (status != PTWM_OK)
+        status = ptwm_fail(error, status, "a segment");
+    if (status == PTWM_OK)
+        status = ptwm_segment_pad(output, e.tail.segment.flags, error);
+    if (status == PTWM_OK) {
+        e.tail.segment.offset = ptwm_output_position(output);
+        status = encode_windows(&e, output, &position, error);
+    }
+    if (status == PTWM_OK)
+        status = write_tail(&e, position, output, record, error);
+    end_encoding(&e);
+    return status;
+}
+
+static int discard(void *context, const void *data, size_t nbytes)
+{
+    (void)context;
+    (void)data;
+    (void)nbytes;
+    return 0;
+}
+
+/* Finds the chain whose result is the smallest, by encoding with each and throwing the results away. */
+static enum ptwm_status try_all(const struct ptwm_encode_spec *spec, bool try_zstd, size_t *best,
+                                struct ptwm_error *error)
+{
+    const struct ptwm_sink nowhere = { discard, NULL };
+    uint64_t best_nbytes = UINT64_MAX;
+    enum ptwm_status status = PTWM_OK;
+
+    *best = 0;
+    for (size_t i = 0; i < spec->n_chains && spec->n_chains > 1 && status == PTWM_OK; i++) {
+        struct ptwm_segment_record record;
+        struct ptwm_output *output;
+        status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
+        if (status != PTWM_OK)
+            break;
+        status = encode_with(spec, &spec->chains[i], try_zstd, output, &record, error);
+        if (status == PTWM_OK && record.stored_nbytes < best_nbytes) {
+            best_nbytes = record.stored_nbytes;
+            *best = i;
+        }
+        ptwm_output_close(output);
+    }
+    return status;
+}
+
+/* Finds the chain that is estimated to give the smallest result. */
+static enum ptwm_status estimate_all(const struct ptwm_encode_spec *spec, size_t *best, struct ptwm_error *error)
+{
+    uint64_t best_nbytes = UINT64_MAX;
+    enum ptwm_status status = PTWM_OK;
+
+    *best = 0;
+    for (size_t i = 0; i < spec->n_chains && spec->n_chains > 1 && status == PTWM_OK; i++) {
+        uint64_t nbytes = UINT64_MAX;
+        status = ptwm_estimate_chain(spec, &spec->chains[i], &nbytes, error);
+        if (status == PTWM_OK && nbytes < best_nbytes) {
+            best_nbytes = nbytes;
+            *best = i;
+        }
+    }
+    return status;
+}
+
+enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
+                                     struct ptwm_segment_record *record, struct ptwm_error *error)
+{
+    const bool chosen = spec->method == PTWM_METHOD_MICROSCALE;
+    /* Types whose first chain has no model are the ones in which zstd finds something: integers, masks, text. */
+    const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
+                                       ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
+    const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
+    enum ptwm_status status;
+    size_t best;
+
+    if (chosen && !suspicious && !spec->chains_are_callers)
+        status = estimate_all(spec, &best, error);
+    else
+        status = try_all(spec, try_zstd, &best, error);
+    if (status == PTWM_OK)
+        status = encode_with(spec, &spec->chains[best], try_zstd, output, record, error);
+    return status;
+}
+
+enum ptwm_status ptwm_segment_pad(struct ptwm_output *output, uint32_t flags, struct ptwm_error *error)
+{
+    static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
+    const uint64_t position = ptwm_output_position(output);
+    return ptwm_output_write(output, zeros, (size_t)(ptwm_segment_position(position, flags) - position), error);
+}

@@ -1,0 +1,37 @@
+/*
+ * Encoding a segment: which chain, which model, which codec for each plane.
+ */
+#ifndef PTWM_SEGMENT_ENCODE_H
+#define PTWM_SEGMENT_ENCODE_H
+
+#include "codec.h"
+#include "mapping.h"
+#include "segment.h"
+
+enum { PTWM_MIN_CHUNK_NBYTES = 4096, PTWM_DEFAULT_CHUNK_NBYTES = 1 << 20 };
+
+struct ptwm_encode_spec {
+    const uint8_t *data; /* raw bytes, little-endian */
+    uint64_t nbytes;     /* at least 1 */
+    uint64_t row_nbytes; /* of the data's last axis; 0 if it has no rows */
+    enum ptwm_method method;
+    const struct ptwm_parsed_chain *chains; /* candidates; each one's granule divides nbytes */
+    size_t n_chains;     /* at least 1 */
+    bool chains_are_callers; /* not the STANDARD table's: all are tried in full */
+    bool checked;        /* store CRCs of planes */
+    uint64_t chunk_nbytes;
+    unsigned threads;
+    const struct ptwm_codec_context *context;
+};
+
+/*
+ * Encodes a segment, appends it to output (with the padding that it needs) and fills *record. Memory beyond the output is
+ * bounded by a window of 16 MiB or one chunk, whatever nbytes is. The bytes depend on the spec alone, not on threads.
+ */
+enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
+                                     struct ptwm_segment_record *record, struct ptwm_error *error);
+
+/* Appends zeros up to where a segment with those flags may begin. */
+enum ptwm_status ptwm_segment_pad(struct ptwm_output *output, uint32_t flags, struct ptwm_error *error);
+
+#endif
