@@ -26,68 +26,50 @@ static unsigned n_lanes(uint64_t n)
 /* ---------------------------------------------------------------------------------------------- frequencies */
 
 /*
- * What a symbol that occurs h times gains when its frequency grows from f to f + 1, for comparisons: ln(1 + 1 / f) is
- * close to 2 / (2 f + 1), of which this is half, in units of 2^-32.
+ * What the next unit of frequency is worth to a symbol that occurs h times and has f, for comparisons: the one that it
+ * would be given, or the one that would be taken from it (UINT64_MAX if it has no more than 1). The gain of growing
+ * from f to f + 1 is h ln(1 + 1 / f), which is close to 2 h / (2 f + 1); this is half of that, in units of 2^-32.
  */
-static uint64_t gain(uint32_t h, uint32_t f)
+static uint64_t unit_worth(uint32_t h, uint32_t f, bool taking)
 {
-    return ((uint64_t)h << 32) / (2 * f + 1);
+    if (taking && f == 1)
+        return UINT64_MAX;
+    return ((uint64_t)h << 32) / (taking ? 2 * f - 1 : 2 * f + 1);
 }
 
 /*
- * The symbol that gains most by another unit of frequency and the one that loses least by giving one up (n: none can).
- */
-static void find_moves(const uint64_t *gains, const uint64_t *losses, unsigned n, unsigned *up, unsigned *down)
-{
-    *up = 0;
-    *down = n;
-    for (unsigned i = 0; i < n; i++) {
-        if (gains[i] > gains[*up])
-            *up = i;
-        if (losses[i] != UINT64_MAX && (*down == n || losses[i] < losses[*down]))
-            *down = i;
-    }
-}
-
-/*
- * The frequencies of the symbols of a set, in its order: at least 1 each, TOTAL in all, and as good as possible. Begins
- * with the nearest ones, then moves units one by one to where they gain most until no move gains anything. Each
- * exchange makes the sum of what has been gained greater, in exact integers, so that there is an end.
+ * The frequencies of the symbols of a set, in its order: at least 1 each, TOTAL in all, and as good as possible. By the
+ * measure of unit_worth, after rounding to nearest no unit is worth more elsewhere, but the sum may be wrong. Then
+ * units are given one by one to where they are worth most, or taken from where they are worth least, which keeps that
+ * so; among equals it is the smallest symbol's turn.
  */
 static void find_frequencies(uint32_t *frequencies, const struct ptwm_symbol_set *set, const uint32_t histogram[256])
 {
-    uint64_t gains[256], losses[256], n = 0;
-    uint32_t sum = 0;
+    uint64_t worth[256], n = 0;
+    uint32_t sum = 0, step;
+    bool taking;
 
     for (unsigned i = 0; i < set->n; i++)
         n += histogram[set->symbols[i]];
     for (unsigned i = 0; i < set->n; i++) {
-        uint32_t h = histogram[set->symbols[i]], f = (uint32_t)(((uint64_t)h * TOTAL + n / 2) / n);
-
-        frequencies[i] = f > 0 ? f : 1;
+        frequencies[i] = (uint32_t)(((uint64_t)histogram[set->symbols[i]] * TOTAL + n / 2) / n);
+        if (frequencies[i] == 0)
+            frequencies[i] = 1;
         sum += frequencies[i];
-        gains[i] = gain(h, frequencies[i]);
-        losses[i] = frequencies[i] > 1 ? gain(h, frequencies[i] - 1) : UINT64_MAX;
     }
-    for (;;) {
-        unsigned moves[2];
+    taking = sum > TOTAL;
+    step = taking ? (uint32_t)-1 : 1;
+    for (unsigned i = 0; i < set->n; i++)
+        worth[i] = unit_worth(histogram[set->symbols[i]], frequencies[i], taking);
+    for (; sum != TOTAL; sum += step) {
+        unsigned best = 0;
 
-        find_moves(gains, losses, set->n, &moves[0], &moves[1]);
-        if (sum == TOTAL && (moves[1] == set->n || gains[moves[0]] <= losses[moves[1]]))
-            return;
-        if (sum <= TOTAL)
-            frequencies[moves[0]]++;
-        if (sum >= TOTAL)
-            frequencies[moves[1]]--;
-        sum += sum < TOTAL ? 1 : sum > TOTAL ? (uint32_t)-1 : 0;
-        for (unsigned i = 0; i < 2; i++) {
-            unsigned at = moves[i];
-
-            if (at == set->n)
-                continue;
-            gains[at] = gain(histogram[set->symbols[at]], frequencies[at]);
-            losses[at] = frequencies[at] > 1 ? gain(histogram[set->symbols[at]], frequencies[at] - 1) : UINT64_MAX;
+        for (unsigned i = 1; i < set->n; i++) {
+            if (taking ? worth[i] < worth[best] : worth[i] > worth[best])
+                best = i;
         }
+        frequencies[best] += step;
+        worth[best] = unit_worth(histogram[set->symbols[best]], frequencies[best], taking);
     }
 }
 

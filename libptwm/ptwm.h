@@ -12,7 +12,7 @@
  *     so and zero the rest); the library neither reads nor writes beyond it, so that structs can grow.
  *   - Sizes and offsets are in bytes unless they say elements; their names end in _nbytes. Names of tensors are UTF-8 with
  *     an explicit length: they may be empty and may contain NUL; they are not NUL-terminated.
- *   - The library keeps no global state, prints nothing and never aborts. A reader may be used by many threads at once;
+ *   - The library keeps no global state but the choice of kernels (ptwm_cpu_select), prints nothing and never aborts. A reader may be used by many threads at once;
  *     a writer by one at a time. Nothing may run while its object is being closed.
  *   - Input may be hostile: for any bytes whatsoever, functions return a status and touch only their own memory and the
  *     caller's buffers. The one exception is stated at PTWM_BACKEND_MMAP.
@@ -193,6 +193,17 @@ PTWM_API void ptwm_memory_free(void *memory, size_t nbytes);
 
 /* The number of processors that this process may use; at least 1. What a thread count of 0 stands for. */
 PTWM_API unsigned ptwm_usable_cpus(void);
+
+/*
+ * Kernels. The library finds the fastest instruction set that the processor and the operating system allow: "c99", "sse42",
+ * "avx2", "avx512" (x86-64) or "neon" (aarch64). The environment variable PTWM_CPU, read once, or ptwm_cpu_select can choose
+ * a lower one, for tests and comparisons; "best" undoes that. What is decoded and encoded does not depend on it.
+ * This choice is the one thing that all readers and writers of a process share.
+ */
+/* PTWM_ERR_ARGUMENT, and nothing changes, for a name that this machine does not have. Calls that run keep what they began with. */
+PTWM_API enum ptwm_status ptwm_cpu_select(const char *name);
+/* The name of the instruction set in use. A static string. */
+PTWM_API const char *ptwm_cpu_name(void);
 
 /* CRC-32C of nbytes bytes, continued from crc (0 to begin). */
 PTWM_API uint32_t ptwm_crc32c(uint32_t crc, const void *data, size_t nbytes);

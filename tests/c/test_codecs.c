@@ -432,7 +432,7 @@ static void slow_huffman(const uint8_t *p, uint8_t *dst, size_t n)
             unsigned code = 0, length = 0, found = k;
 
             while (found == k && length < 11) {
-                code = code << 1 | (p[bit / 8] >> bit % 8 & 1u);
+                code = code << 1 | ((unsigned)p[bit / 8] >> bit % 8 & 1);
                 bit++;
                 length++;
                 for (unsigned j = 0; j < k; j++) {
@@ -621,7 +621,7 @@ static size_t symbol_set_nbytes(const uint8_t *stored)
     size_t nbytes = 2;
 
     for (unsigned g = 0; g < 16; g++)
-        nbytes += 2 * (ptwm_load16(stored) >> g & 1u);
+        nbytes += 2 * ((unsigned)ptwm_load16(stored) >> g & 1);
     return nbytes;
 }
 
@@ -767,6 +767,7 @@ static void test_huffman_rules(void)
     static const uint8_t spare_byte[] = { 0x01, 0, 0x07, 0, 0x21, 0x02, 2, 1, 1, 0x01, 0, 0x0F, 0x02, 0x00 };
     static const uint8_t spare_end[] = { 0x01, 0, 0x07, 0, 0x21, 0x02, 1, 1, 1, 0x01, 0x0F, 0x02, 0x00, 0 };
     static const uint8_t expected[] = { 1, 0, 2, 2, 0, 1, 0, 0 };
+    static const uint8_t empty_group[] = { 0x81, 0, 0x00, 0x80, 0, 0 };
     static const uint8_t one[] = { 0x80, 0, 0x00, 0x80, 0 };
     uint8_t *out = NULL;
 
@@ -783,6 +784,7 @@ static void test_huffman_rules(void)
     CHECK_EQ(decode_huffman(long_varint, sizeof long_varint, 8), PTWM_ERR_PLANE);
     CHECK_EQ(decode_huffman(spare_byte, sizeof spare_byte, 8), PTWM_ERR_PLANE);
     CHECK_EQ(decode_huffman(spare_end, sizeof spare_end, 8), PTWM_ERR_PLANE);
+    CHECK_EQ(decode_huffman(empty_group, sizeof empty_group, 8), PTWM_ERR_PLANE);
     CHECK_EQ(decode_huffman(one, 4, 8), PTWM_OK);
     CHECK_EQ(decode_huffman(one, 5, 8), PTWM_ERR_PLANE);
 }
@@ -834,6 +836,50 @@ static void test_rans_rules(void)
     CHECK_EQ(decode_rans(spare_word, sizeof spare_word, 3), PTWM_ERR_PLANE);
     CHECK_EQ(decode_rans(spare_word, sizeof spare_word - 1, 3), PTWM_ERR_PLANE); /* half a word */
     CHECK_EQ(decode_rans(one, sizeof one, 100), PTWM_OK);
+}
+
+/* A state below 65536 that takes a word and ends as it should: only the check of the states themselves refuses it. */
+static void test_rans_low_state(void)
+{
+    /* Symbols 0 and 1 with 2048 each, 45 elements that are 0; each halves a state. Lane 0 has 12, the others 11. */
+    static const uint8_t good[] = { 1, 0, 3, 0, 0xFF, 0x0F, 0, 0, 0, 16, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 8 };
+    static const uint8_t bad[] = { 1, 0, 3, 0, 0xFF, 0x0F, 0, 16, 0, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0 };
+
+    CHECK_EQ(decode_rans(good, sizeof good, 45), PTWM_OK);
+    CHECK_EQ(decode_rans(bad, sizeof bad, 45), PTWM_ERR_PLANE);
+}
+
+/* No unit of frequency is worth more elsewhere, with ln(1 + 1 / f) taken as 2 / (2 f + 1). */
+static void test_rans_frequencies(void)
+{
+    uint64_t seed = 31;
+
+    for (unsigned round = 0; round < 60; round++) {
+        unsigned k = 2 + (unsigned)(check_random(&seed) % 254);
+        uint32_t counts[256], frequencies[256], rest = 4096;
+        size_t n = 0, nbytes;
+        uint8_t *src = malloc(256 * 4096), *stored, symbols[256];
+        const uint8_t *p;
+
+        for (unsigned i = 0; i < k; i++) {
+            counts[i] = 1 + (uint32_t)(check_random(&seed) & ((1u << check_random(&seed) % 12) - 1));
+            memset(src + n, (int)i, counts[i]);
+            n += counts[i];
+        }
+        p = stored = encode(&ptwm_codec_rans, src, n, &nbytes, 0);
+        CHECK_EQ(slow_symbol_set(&p, symbols), k);
+        for (unsigned i = 0; i < k; i++) {
+            frequencies[i] = i + 1 < k ? (uint32_t)slow_varint(&p) + 1 : rest;
+            rest -= frequencies[i];
+        }
+        for (unsigned i = 0; i < k; i++) {
+            for (unsigned j = 0; j < k; j++)
+                CHECK(i == j || frequencies[j] == 1 || (uint64_t)counts[i] * (2 * frequencies[j] - 1) <=
+                                                       (uint64_t)counts[j] * (2 * frequencies[i] + 1));
+        }
+        free(stored);
+        free(src);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------ stored and zstd */
@@ -898,6 +944,9 @@ static void test_zstd_rules(void)
         { 13, 0x2B },   /* a run, which has one byte */
         { 15, 0x80 },   /* a block of more than 128 KiB */
     };
+    /* One run of 131073 bytes, which is a byte more than a block may have; and one of 131072. */
+    static const uint8_t large_run[] = { 0x28, 0xB5, 0x2F, 0xFD, 0xA0, 1, 0, 2, 0, 0x0B, 0, 0x10, 'x' };
+    static const uint8_t full_run[] = { 0x28, 0xB5, 0x2F, 0xFD, 0xA0, 0, 0, 2, 0, 0x03, 0, 0x10, 'x' };
     static const uint8_t skippable[] = { 0x50, 0x2A, 0x4D, 0x18, 1, 0, 0, 0, 0 };
     uint8_t good[64], twice[128];
     size_t n = store_raw_frame(good, data, 5);
@@ -923,7 +972,10 @@ static void test_zstd_rules(void)
     memcpy(twice + sizeof skippable, good, n);
     CHECK_EQ(decode_fake(twice, n + sizeof skippable, 5, &asked), PTWM_ERR_PLANE);
     CHECK_EQ(decode_fake(skippable, sizeof skippable, 1, &asked), PTWM_ERR_PLANE);
+    CHECK_EQ(decode_fake(large_run, sizeof large_run, 131073, &asked), PTWM_ERR_PLANE);
     CHECK_EQ(asked, 0);
+    (void)decode_fake(full_run, sizeof full_run, 131072, &asked);
+    CHECK_EQ(asked, 1);
 }
 
 /* All ways of writing the content size, with and without a window size and a checksum. */
@@ -1100,6 +1152,8 @@ int main(void)
     RUN(test_random_bytes);
     RUN(test_huffman_rules);
     RUN(test_rans_rules);
+    RUN(test_rans_low_state);
+    RUN(test_rans_frequencies);
     RUN(test_constant);
     RUN(test_zstd_rules);
     RUN(test_zstd_headers);
