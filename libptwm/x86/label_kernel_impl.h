@@ -62,6 +62,14 @@ TARGET_CRC PTWM_INLINE void crc_of_pair(struct crc_context *c, enum ptwm_kernel_
             c->words = crc_of_8(c->words, c->next);
 }
 
+/* Of two pairs: a group. */
+TARGET_CRC PTWM_INLINE void crc_of_pairs(struct crc_context *c, enum ptwm_kernel_check check, unsigned rest_bits,
+                                         const uint8_t *rest, const uint8_t *low_plane, size_t pair)
+{
+    crc_of_pair(c, check, rest_bits, rest, low_plane, pair);
+    crc_of_pair(c, check, rest_bits, rest, low_plane, pair + 1);
+}
+
 /*
  * Joins the halves of the low plane. The register after 512 more bytes of zeros is the product of it and x^4096 modulo the
  * polynomial. In the reflected representation the product of two 32-bit values comes out one bit short of 64, and crc32 of
@@ -88,10 +96,12 @@ static void build_tables16(union ptwm_kernel_tables *tables, const struct ptwm_l
         ptwm_alias_build(&alias, &set->classes[i]);
         memcpy(t->div, alias.div, sizeof t->div);
         memcpy(t->adj, alias.adj, sizeof t->adj);
-        memcpy(t->ali, alias.ali, sizeof t->ali);
-        memcpy(t->frequency, alias.frequency, sizeof t->frequency);
-        for (unsigned l = 0; l < PTWM_MAX_LABELS; l++)
-            t->symbol[l] = (uint16_t)(set->classes[i].symbol[l] << position);
+        for (unsigned part = 0; part < 2; part++)
+            for (unsigned b = 0; b < PTWM_MAX_LABELS; b++) {
+                const unsigned label = part == 0 ? b : alias.ali[b];
+                t->frequency[part][b] = alias.frequency[label];
+                t->symbol[part][b] = (uint16_t)(set->classes[i].symbol[label] << position);
+            }
     }
 }
 
