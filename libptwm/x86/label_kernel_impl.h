@@ -119,35 +119,51 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
 
 #include "label_kernel_avx512_template.h"
 
-#define INSTANCE(name, kind, check)                                                                               \
-    TARGET_AVX512 static size_t name(struct ptwm_kernel_job *job, size_t n_blocks)                                \
+#define INSTANCE(target, isa, name, kind, check)                                                                   \
+    target static size_t name##_##isa(struct ptwm_kernel_job *job, size_t n_blocks)                               \
     {                                                                                                             \
-        return decode_avx512(job, n_blocks, kind, check);                                                         \
+        return decode_##isa(job, n_blocks, kind, check);                                                          \
     }
-INSTANCE(rest7_avx512, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest7_crc_avx512, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC)
-INSTANCE(rest8_avx512, PTWM_KERNEL_REST8, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest8_crc_avx512, PTWM_KERNEL_REST8, PTWM_KERNEL_CRC)
-INSTANCE(rest7_low_avx512, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest7_low_crc_avx512, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC)
-INSTANCE(rest7_low_crc_low_avx512, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW)
-INSTANCE(rest8_low_avx512, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest8_low_crc_avx512, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC)
-INSTANCE(rest8_low_crc_low_avx512, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC_LOW)
-INSTANCE(rest10_avx512, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest10_crc_avx512, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC)
-INSTANCE(rest3_avx512, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest3_crc_avx512, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)
-#undef INSTANCE
+#define INSTANCES(target, isa)                                                                                    \
+    INSTANCE(target, isa, rest7, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC)                                           \
+    INSTANCE(target, isa, rest7_crc, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC)                                          \
+    INSTANCE(target, isa, rest8, PTWM_KERNEL_REST8, PTWM_KERNEL_NO_CRC)                                           \
+    INSTANCE(target, isa, rest8_crc, PTWM_KERNEL_REST8, PTWM_KERNEL_CRC)                                          \
+    INSTANCE(target, isa, rest7_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC)                                   \
+    INSTANCE(target, isa, rest7_low_crc, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC)                                  \
+    INSTANCE(target, isa, rest7_low_crc_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW)                          \
+    INSTANCE(target, isa, rest8_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_NO_CRC)                                   \
+    INSTANCE(target, isa, rest8_low_crc, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC)                                  \
+    INSTANCE(target, isa, rest8_low_crc_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC_LOW)                          \
+    INSTANCE(target, isa, rest10, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC)                                         \
+    INSTANCE(target, isa, rest10_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC)                                        \
+    INSTANCE(target, isa, rest3, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC)                                           \
+    INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)
+#define KERNEL_SET(build_tables, isa)                                                                             \
+    {                                                                                                             \
+        build_tables,                                                                                             \
+        {                                                                                                         \
+            { rest7_##isa, rest7_crc_##isa, NULL },                                                               \
+            { rest8_##isa, rest8_crc_##isa, NULL },                                                               \
+            { rest7_low_##isa, rest7_low_crc_##isa, rest7_low_crc_low_##isa },                                    \
+            { rest8_low_##isa, rest8_low_crc_##isa, rest8_low_crc_low_##isa },                                    \
+            { rest10_##isa, rest10_crc_##isa, NULL },                                                             \
+            { rest3_##isa, rest3_crc_##isa, NULL },                                                               \
+        },                                                                                                        \
+    }
 
-static const struct ptwm_kernel_set ptwm_kernels_avx512 = {
-    build_tables16,
-    {
-        { rest7_avx512, rest7_crc_avx512, NULL },
-        { rest8_avx512, rest8_crc_avx512, NULL },
-        { rest7_low_avx512, rest7_low_crc_avx512, rest7_low_crc_low_avx512 },
-        { rest8_low_avx512, rest8_low_crc_avx512, rest8_low_crc_low_avx512 },
-        { rest10_avx512, rest10_crc_avx512, NULL },
-        { rest3_avx512, rest3_crc_avx512, NULL },
-    },
-};
+INSTANCES(TARGET_AVX512, avx512)
+static const struct ptwm_kernel_set ptwm_kernels_avx512 = KERNEL_SET(build_tables16, avx512);
+
+/* ------------------------------------------------------------------------------------------------- AVX2 */
+
+#include "../label_kernel_expand.h"
+
+#include "label_kernel_avx2_template.h"
+
+INSTANCES(TARGET_AVX2, avx2)
+static const struct ptwm_kernel_set ptwm_kernels_avx2 = KERNEL_SET(build_tables8, avx2);
+
+#undef INSTANCE
+#undef INSTANCES
+#undef KERNEL_SET
