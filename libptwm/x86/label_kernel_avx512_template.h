@@ -4,10 +4,12 @@
  *
  * A class's tables are six registers; a look-up is one vpermw. The states of 128 lanes are eight registers. What bounds it
  * is the number of instructions on the vector ports, so the CRC goes to the scalar one: crc32 of 8 bytes has a latency of 3
- * and a port of its own, and the planes' registers are chains that wait for nothing else.
+ * and a port of its own, and the planes' registers are chains that wait for nothing else. That port is full with the rest
+ * plane and the words; a low plane, twice as long as these together, is folded by carry-less multiplication.
  */
 #define TARGET_AVX512                                                                                             \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt,sse4.2,pclmul")))
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt,sse4.2,pclmul," \
+                          "vpclmulqdq")))
 
 /* The job's fields, in registers. */
 struct context_avx512 {
@@ -16,6 +18,7 @@ struct context_avx512 {
     uint8_t *out;
     __m512i spread; /* REST7: the bits of the last two vectors, which the others carry; REST10: the bits of eight vectors */
     struct crc_context crc;
+    __m512i low_crc; /* 64 bytes that leave the low plane's CRC register */
 };
 
 /* (a & mask) | (b & ~mask) */
@@ -70,12 +73,15 @@ TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, con
 }
 
 /* Stores vector v of the block, with its low plane if it has one. */
-TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind, size_t v, __m512i units)
+TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
+                                          enum ptwm_kernel_check check, size_t v, __m512i units)
 {
     if (kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW) {
         const __m512i low = _mm512_loadu_si512(c->low_plane + 64 * v);
         const __m512i first = _mm512_load_si512(interleave_avx512[0]);
         const __m512i second = _mm512_load_si512(interleave_avx512[1]);
+        if (check == PTWM_KERNEL_CRC_LOW)
+            c->low_crc = crc32c_fold_512(c->low_crc, crc32c_by_64(), low);
         _mm512_storeu_si512(c->out + 128 * v, _mm512_permutex2var_epi16(low, first, units));
         _mm512_storeu_si512(c->out + 128 * v + 64, _mm512_permutex2var_epi16(low, second, units));
     } else {
@@ -84,29 +90,29 @@ TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_ke
 }
 
 /* Stores vectors v and v + 1 of a block with 7 or 8 bits of rest, which share a vector of it. */
-TARGET_AVX512 PTWM_INLINE void pair_rest78_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind, size_t v,
-                                                  const __m512i symbols[2])
+TARGET_AVX512 PTWM_INLINE void pair_rest78_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
+                                                  enum ptwm_kernel_check check, size_t v, const __m512i symbols[2])
 {
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     const __m512i mask = _mm512_set1_epi16((short)(is_7 ? 0x803F : 0x807F));
     const __m512i rest = _mm512_loadu_si512(c->rest + 32 * v);
 
-    put_avx512(c, kind, v, select_avx512(mask, rest, symbols[0]));
-    put_avx512(c, kind, v + 1, select_avx512(mask, _mm512_shldi_epi16(rest, rest, 8), symbols[1]));
+    put_avx512(c, kind, check, v, select_avx512(mask, rest, symbols[0]));
+    put_avx512(c, kind, check, v + 1, select_avx512(mask, _mm512_shldi_epi16(rest, rest, 8), symbols[1]));
     if (is_7)
         c->spread = select_avx512(_mm512_set1_epi16(0x4040), rest, _mm512_srli_epi16(c->spread, 1));
 }
 
 /* Stores the last two vectors of a block with 7 bits of rest. */
 TARGET_AVX512 PTWM_INLINE void last_pair_rest7_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
-                                                      const __m512i symbols[2])
+                                                      enum ptwm_kernel_check check, const __m512i symbols[2])
 {
     const __m512i mask = _mm512_set1_epi16((short)0x803F), mantissa = _mm512_set1_epi16(0x3F);
     const __m512i first = select_avx512(mantissa, c->spread, _mm512_slli_epi16(c->spread, 9));
     const __m512i second = select_avx512(mantissa, _mm512_srli_epi16(c->spread, 8), _mm512_slli_epi16(c->spread, 1));
 
-    put_avx512(c, kind, 14, select_avx512(mask, first, symbols[0]));
-    put_avx512(c, kind, 15, select_avx512(mask, second, symbols[1]));
+    put_avx512(c, kind, check, 14, select_avx512(mask, first, symbols[0]));
+    put_avx512(c, kind, check, 15, select_avx512(mask, second, symbols[1]));
 }
 
 /*
@@ -150,6 +156,16 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsi
     _mm512_storeu_si512(c->out + 64 * v, x);
 }
 
+/* The prefetches and the crc32 instructions of group g of a block. */
+TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum ptwm_kernel_check check, unsigned rest_bits,
+                                                bool has_low, size_t g)
+{
+    for (size_t pair = 2 * g; pair < 2 * g + 2; pair++) {
+        prefetch_pair(c->words, c->rest, c->low_plane, rest_bits, has_low, pair);
+        crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, pair);
+    }
+}
+
 /* Group g of a block with 7 or 8 bits of rest; is_last if it is the last with 7. */
 TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
                                                    enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, size_t g,
@@ -158,13 +174,13 @@ TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, con
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     __m512i symbols[4];
 
-    crc_of_pairs(&c->crc, check, is_7 ? 7 : 8, c->rest, c->low_plane, 2 * g);
+    accompany_avx512(c, check, is_7 ? 7 : 8, kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, g);
     shifted_step_avx512(c, table, g, symbols);
-    pair_rest78_avx512(c, kind, 4 * g, symbols);
+    pair_rest78_avx512(c, kind, check, 4 * g, symbols);
     if (is_last)
-        last_pair_rest7_avx512(c, kind, symbols + 2);
+        last_pair_rest7_avx512(c, kind, check, symbols + 2);
     else
-        pair_rest78_avx512(c, kind, 4 * g + 2, symbols + 2);
+        pair_rest78_avx512(c, kind, check, 4 * g + 2, symbols + 2);
 }
 
 /* Group g of a block with 10 bits of rest; g % 2 = odd. */
@@ -173,7 +189,7 @@ TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, con
 {
     __m512i symbols[4];
 
-    crc_of_pairs(&c->crc, check, 10, c->rest, c->low_plane, 2 * g);
+    accompany_avx512(c, check, 10, false, g);
     if (!odd)
         c->spread = _mm512_loadu_si512(c->rest + 32 * g);
     shifted_step_avx512(c, table, g, symbols);
@@ -187,7 +203,7 @@ TARGET_AVX512 PTWM_INLINE void group_rest3_avx512(struct context_avx512 *c, cons
 {
     __m512i symbols[4];
 
-    crc_of_pairs(&c->crc, check, 3, c->rest, c->low_plane, 2 * g);
+    accompany_avx512(c, check, 3, false, g);
     step_avx512(c, table, symbols);
     bytes_rest3_avx512(c, 2 * g, symbols);
     bytes_rest3_avx512(c, 2 * g + 1, symbols + 2);
@@ -244,10 +260,11 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     c.low_plane = job->low_plane;
     c.out = job->out;
     crc_begin(&c.crc, job);
+    if (check == PTWM_KERNEL_CRC_LOW)
+        c.low_crc = crc32c_expand_512(job->low_crc);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
         block_avx512(&c, tables, classes, kind, check);
-        crc_end_of_block(&c.crc, check);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;
         c.out += shape.out_nbytes;
@@ -265,6 +282,8 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     job->low_plane = c.low_plane;
     job->out = c.out;
     job->column = column;
+    if (check == PTWM_KERNEL_CRC_LOW)
+        c.crc.low = crc32c_reduce_512(c.low_crc);
     crc_finish(&c.crc, job);
     return done;
 }
