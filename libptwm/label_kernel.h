@@ -8,6 +8,16 @@
 
 #include "label.h"
 
+/* Before a loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds. */
+#if defined(__clang__)
+#define PTWM_UNROLL(n) _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define PTWM_PRAGMA(text) _Pragma(#text)
+#define PTWM_UNROLL(n) PTWM_PRAGMA(GCC unroll n)
+#else
+#define PTWM_UNROLL(n)
+#endif
+
 #if defined(__GNUC__)
 #define PTWM_ALIGNED(n) __attribute__((aligned(n)))
 #define PTWM_INLINE static inline __attribute__((always_inline))

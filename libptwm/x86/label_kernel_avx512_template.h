@@ -43,6 +43,7 @@ TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struc
     const __m512i frequency0 = _mm512_load_si512(table->frequency[0]), symbol0 = _mm512_load_si512(table->symbol[0]);
     const __m512i frequency1 = _mm512_load_si512(table->frequency[1]), symbol1 = _mm512_load_si512(table->symbol[1]);
 
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         const __m512i x = c->low[l];
         const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, _mm512_permutexvar_epi16(x, div));
@@ -68,6 +69,7 @@ TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, con
                                                    size_t g, __m512i symbols[4])
 {
     step_avx512(c, table, symbols);
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++)
         symbols[l] = _mm512_add_epi16(symbols[l], _mm512_loadu_si512(c->shifts + 256 * g + 64 * l));
 }
@@ -251,6 +253,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     size_t column = job->column, done = 0;
     struct context_avx512 c;
 
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         c.high[l] = _mm512_load_si512(job->high + 32 * l);
         c.low[l] = _mm512_load_si512(job->low + 32 * l);
@@ -272,6 +275,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
             c.low_plane += job->low_step;
         column = ptwm_kernel_next_column(job, column);
     }
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         _mm512_store_si512(job->high + 32 * l, c.high[l]);
         _mm512_store_si512(job->low + 32 * l, c.low[l]);

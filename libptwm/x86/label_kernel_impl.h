@@ -82,9 +82,11 @@ TARGET_CRC PTWM_INLINE void crc_of_pair(struct crc_context *c, enum ptwm_kernel_
 {
     if (check == PTWM_KERNEL_NO_CRC)
         return;
+    PTWM_UNROLL(10)
     for (unsigned i = 0; i < rest_bits; i++)
         c->rest = crc_of_8(c->rest, rest + 8 * (rest_bits * pair + i));
     if (low_plane != NULL)
+        PTWM_UNROLL(8)
         for (unsigned i = 0; i < 8; i++) {
             c->low = crc_of_8(c->low, low_plane + 64 * pair + 8 * i);
             c->low_half = crc_of_8(c->low_half, low_plane + 512 + 64 * pair + 8 * i);
