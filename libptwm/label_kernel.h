@@ -73,15 +73,16 @@ struct ptwm_kernel_table8 {
     uint8_t symbol_low[PTWM_MAX_LABELS], symbol_high[PTWM_MAX_LABELS];
 } PTWM_ALIGNED(64);
 
-/* The same for one look-up an element: entries of a bucket's own part, then of its alias part. */
+/* The same for one look-up an element: for each bucket the entry of its own part, then that of its alias part. */
+struct ptwm_kernel_entry {
+    uint16_t frequency;
+    uint16_t adj;
+    uint16_t symbol;
+    uint16_t unused; /* makes it one word to copy */
+};
 struct ptwm_kernel_table_scalar {
     uint16_t div[PTWM_MAX_LABELS];
-    struct {
-        uint16_t frequency;
-        uint16_t adj;
-        uint16_t symbol;
-        uint16_t unused;
-    } entry[2 * PTWM_MAX_LABELS];
+    struct ptwm_kernel_entry entry[2 * PTWM_MAX_LABELS];
 };
 
 union ptwm_kernel_tables {
