@@ -281,10 +281,11 @@ TARGET_AVX2 PTWM_INLINE void pair_avx2(struct context_avx2 *c, struct ptwm_kerne
 {
     const size_t lanes = 64 * (pair % 2);
 
-    prefetch_pair(c->words, c->rest, c->low_plane, rest_bits,
+    prefetch_pair(check == PTWM_KERNEL_NO_CRC ? c->words : c->crc.next, c->rest, c->low_plane, rest_bits,
                   kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, pair);
     c->words = step_avx2(job->high + lanes, job->low + lanes, &job->tables.of8[classes[pair / 2]], c->words, kind, symbols);
-    crc_of_pair(&c->crc, check, rest_bits, c->rest, check == PTWM_KERNEL_CRC_LOW ? c->low_plane : NULL, pair);
+    crc_of_pair(&c->crc, check, rest_bits, c->rest, check == PTWM_KERNEL_CRC_LOW ? c->low_plane : NULL, pair,
+                pair % 2);
 }
 
 /*
@@ -362,8 +363,7 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
         block_avx2(&c, job, classes, kind, check);
-        if (check == PTWM_KERNEL_CRC_LOW)
-            crc_join_low(&c.crc);
+        crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), check == PTWM_KERNEL_CRC_LOW);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;
         c.out += shape.out_nbytes;

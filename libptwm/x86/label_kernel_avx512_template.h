@@ -162,10 +162,12 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsi
 TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum ptwm_kernel_check check, unsigned rest_bits,
                                                 bool has_low, size_t g)
 {
-    for (size_t pair = 2 * g; pair < 2 * g + 2; pair++) {
-        prefetch_pair(c->words, c->rest, c->low_plane, rest_bits, has_low, pair);
-        crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, pair);
-    }
+    const uint8_t *words = check == PTWM_KERNEL_NO_CRC ? c->words : c->crc.next;
+
+    prefetch_pair(words, c->rest, c->low_plane, rest_bits, has_low, 2 * g);
+    prefetch_pair(words, c->rest, c->low_plane, rest_bits, has_low, 2 * g + 1);
+    crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, 2 * g, false);
+    crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, 2 * g + 1, true);
 }
 
 /* Group g of a block with 7 or 8 bits of rest; is_last if it is the last with 7. */
@@ -268,6 +270,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
         block_avx512(&c, tables, classes, kind, check);
+        crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), false);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;
         c.out += shape.out_nbytes;
@@ -287,7 +290,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     job->out = c.out;
     job->column = column;
     if (check == PTWM_KERNEL_CRC_LOW)
-        c.crc.low = crc32c_reduce_512(c.low_crc);
+        c.crc.low[0] = crc32c_reduce_512(c.low_crc);
     crc_finish(&c.crc, job);
     return done;
 }
