@@ -98,6 +98,7 @@ struct ptwm_kernel_job {
     union ptwm_kernel_tables tables;
     const uint8_t *group_class; /* of the groups to come */
     uint8_t *out;
+    bool is_streamed;           /* out may be stored past the caches */
     const uint8_t *rest;
     const uint8_t *low_plane;
     size_t low_step;            /* bytes of the low plane from block to block: 0 for a block that repeats */

@@ -17,6 +17,7 @@ struct context_avx512 {
     const uint8_t *words, *rest, *low_plane, *shifts;
     uint8_t *out;
     __m512i spread; /* REST7: the bits of the last two vectors, which the others carry; REST10: the bits of eight vectors */
+    bool is_streamed;
     struct crc_context crc;
     __m512i low_crc; /* 64 bytes that leave the low plane's CRC register */
 };
@@ -25,6 +26,15 @@ struct context_avx512 {
 TARGET_AVX512 PTWM_INLINE __m512i select_avx512(__m512i mask, __m512i a, __m512i b)
 {
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
+}
+
+/* Stores finished elements. */
+TARGET_AVX512 PTWM_INLINE void store_avx512(const struct context_avx512 *c, uint8_t *out, __m512i x)
+{
+    if (c->is_streamed)
+        _mm512_stream_si512((void *)out, x);
+    else
+        _mm512_storeu_si512(out, x);
 }
 
 /*
@@ -84,10 +94,10 @@ TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_ke
         const __m512i second = _mm512_load_si512(interleave_avx512[1]);
         if (check == PTWM_KERNEL_CRC_LOW)
             c->low_crc = crc32c_fold_512(c->low_crc, crc32c_by_64(), low);
-        _mm512_storeu_si512(c->out + 128 * v, _mm512_permutex2var_epi16(low, first, units));
-        _mm512_storeu_si512(c->out + 128 * v + 64, _mm512_permutex2var_epi16(low, second, units));
+        store_avx512(c, c->out + 128 * v, _mm512_permutex2var_epi16(low, first, units));
+        store_avx512(c, c->out + 128 * v + 64, _mm512_permutex2var_epi16(low, second, units));
     } else {
-        _mm512_storeu_si512(c->out + 64 * v, units);
+        store_avx512(c, c->out + 64 * v, units);
     }
 }
 
@@ -129,11 +139,11 @@ TARGET_AVX512 PTWM_INLINE void pair_rest10_avx512(struct context_avx512 *c, unsi
     const __m512i first = select_avx512(byte, rest, symbols[0]);
     const __m512i second = select_avx512(byte, _mm512_srli_epi16(rest, 8), symbols[1]);
 
-    _mm512_storeu_si512(c->out + 64 * v, select_avx512(mask, c->spread, first));
+    store_avx512(c, c->out + 64 * v, select_avx512(mask, c->spread, first));
     c->spread = _mm512_add_epi16(c->spread, c->spread);
     if (pair == 3) /* the eighth vector's bits have come to 7 and 8 */
         c->spread = select_avx512(_mm512_set1_epi16((short)0x8000), _mm512_slli_epi16(c->spread, 8), c->spread);
-    _mm512_storeu_si512(c->out + 64 * v + 64, select_avx512(mask, c->spread, second));
+    store_avx512(c, c->out + 64 * v + 64, select_avx512(mask, c->spread, second));
     c->spread = _mm512_add_epi16(c->spread, c->spread);
 }
 
@@ -155,7 +165,7 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsi
         x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
         x = select_avx512(_mm512_set1_epi8(2), _mm512_srli_epi16(last, v == 6 ? 4 : 3), x);
     }
-    _mm512_storeu_si512(c->out + 64 * v, x);
+    store_avx512(c, c->out + 64 * v, x);
 }
 
 /* The prefetches and the crc32 instructions of group g of a block. */
@@ -264,6 +274,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     c.rest = job->rest;
     c.low_plane = job->low_plane;
     c.out = job->out;
+    c.is_streamed = job->is_streamed && (uintptr_t)job->out % 64 == 0; /* and all of out from here on */
     crc_begin(&c.crc, job);
     if (check == PTWM_KERNEL_CRC_LOW)
         c.low_crc = crc32c_expand_512(job->low_crc);
@@ -283,6 +294,8 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
         _mm512_store_si512(job->high + 32 * l, c.high[l]);
         _mm512_store_si512(job->low + 32 * l, c.low[l]);
     }
+    if (c.is_streamed)
+        _mm_sfence();
     job->group_class = classes;
     job->words = c.words;
     job->rest = c.rest;
