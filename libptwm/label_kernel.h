@@ -8,22 +8,36 @@
 
 #include "label.h"
 
-/* Before a loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds. */
-#if defined(__clang__)
-#define PTWM_UNROLL(n) _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define PTWM_PRAGMA(text) _Pragma(#text)
-#define PTWM_UNROLL(n) PTWM_PRAGMA(GCC unroll n)
-#else
-#define PTWM_UNROLL(n)
-#endif
-
 #if defined(__GNUC__)
 #define PTWM_ALIGNED(n) __attribute__((aligned(n)))
-#define PTWM_INLINE static inline __attribute__((always_inline))
 #else
 #define PTWM_ALIGNED(n)
+#endif
+
+/* Sanitizers multiply the code, and compilers then take minutes over what is unrolled and copied here. */
+#if defined(__SANITIZE_ADDRESS__)
+#define PTWM_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PTWM_SANITIZED 1
+#endif
+#endif
+
+/*
+ * PTWM_INLINE: of the kernels' bodies each instance has its own copy, with its constants in it.
+ * PTWM_UNROLL, before a loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds.
+ */
+#if defined(PTWM_SANITIZED) || !defined(__GNUC__)
 #define PTWM_INLINE static inline
+#define PTWM_UNROLL(n)
+#else
+#define PTWM_INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define PTWM_UNROLL(n) _Pragma("clang loop unroll(full)")
+#else
+#define PTWM_PRAGMA(text) _Pragma(#text)
+#define PTWM_UNROLL(n) PTWM_PRAGMA(GCC unroll n)
+#endif
 #endif
 
 /* What is decoded: bits of rest and whether a low plane follows the unit. */
