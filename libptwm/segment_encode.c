@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "choose.h"
+#include "float_encode.h"
 #include "plane.h"
 #include "status.h"
 #include "threads.h"
@@ -16,51 +17,82 @@ struct encoding {
     bool try_zstd;
     struct ptwm_tail tail;
     struct ptwm_window window;
-    struct ptwm_bytes *stored; /* of each chunk of the window */
+    struct ptwm_float_window fast;
+    bool is_fast;                       /* of the present window: it is in fast, not in window */
+    struct ptwm_float_scratch *scratch; /* of each thread */
+    unsigned threads;
+    struct ptwm_bytes *stored;          /* of each chunk of a run */
     uint64_t stored_capacity;
 };
 
 /* ------------------------------------------------------------------------------------------------------- chunks */
 
-static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
+                                      struct ptwm_plane_record *records, struct ptwm_error *error)
 {
-    struct encoding *e = context;
-    const uint64_t chunk = e->window.first_chunk + task;
-    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
     struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL };
     enum ptwm_status status = PTWM_OK;
 
-    (void)worker;
     if (e->window.set != PTWM_NO_SET) {
         plan.classes = ptwm_window_classes(&e->window, chunk);
         plan.symbols = ptwm_window_symbols(&e->window, chunk);
     }
-    e->stored[task].nbytes = 0;
     for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {
         size_t nbytes;
         const uint8_t *plane = ptwm_window_plane(&e->window, chunk, p, &nbytes);
-        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, &e->stored[task], &records[p],
-                                   error);
+        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, stored, &records[p], error);
     }
     return status;
 }
 
-/* Writes a window's chunks in their order and places them. */
-static enum ptwm_status write_chunks(struct encoding *e, uint64_t *position, struct ptwm_output *output,
+/* A run of chunks of a window. */
+struct run {
+    struct encoding *e;
+    uint64_t first_chunk;
+};
+
+static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+{
+    const struct run *run = context;
+    struct encoding *e = run->e;
+    const uint64_t chunk = run->first_chunk + task;
+    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
+
+    e->stored[task].nbytes = 0;
+    if (e->is_fast)
+        return ptwm_float_encode_chunk(&e->fast, chunk, &e->scratch[worker], &e->stored[task], records, error);
+    return encode_planes(e, chunk, &e->stored[task], records, error);
+}
+
+/* Writes a run's chunks in their order and places them. */
+static enum ptwm_status write_chunks(const struct run *run, uint64_t n, uint64_t *position, struct ptwm_output *output,
                                      struct ptwm_error *error)
 {
     static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
+    struct encoding *e = run->e;
     enum ptwm_status status = PTWM_OK;
 
-    for (uint64_t i = 0; i < e->window.n_chunks && status == PTWM_OK; i++) {
+    for (uint64_t i = 0; i < n && status == PTWM_OK; i++) {
         const uint64_t begin = ptwm_chunk_position(*position, e->tail.segment.flags);
         status = ptwm_output_write(output, zeros, (size_t)(begin - *position), error);
         if (status == PTWM_OK)
             status = ptwm_output_write(output, e->stored[i].data, e->stored[i].nbytes, error);
-        e->tail.chunk_offset[e->window.first_chunk + i] = begin;
+        e->tail.chunk_offset[run->first_chunk + i] = begin;
         *position = begin + e->stored[i].nbytes;
     }
     return status;
+}
+
+/* Prepares the window of n chunks from first on, the fast way if there is one. */
+static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t n, struct ptwm_error *error)
+{
+    e->is_fast = false;
+    if (e->fast.kind != PTWM_FLOAT_NONE) {
+        enum ptwm_status status = ptwm_float_window_fill(&e->fast, first, n, &e->is_fast, error);
+        if (status != PTWM_OK || e->is_fast)
+            return status;
+    }
+    return ptwm_window_fill(&e->window, first, n, error);
 }
 
 static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *output, uint64_t *position,
@@ -70,12 +102,16 @@ static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *o
     enum ptwm_status status = PTWM_OK;
 
     for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
-        const uint64_t n = e->tail.n_chunks - i < step ? e->tail.n_chunks - i : step;
-        status = ptwm_window_fill(&e->window, i, n, error);
-        if (status == PTWM_OK)
-            status = ptwm_parallel_for((size_t)n, e->spec->threads, encode_chunk, e, error);
-        if (status == PTWM_OK)
-            status = write_chunks(e, position, output, error);
+        const uint64_t end = e->tail.n_chunks - i < step ? e->tail.n_chunks : i + step;
+        status = fill_window(e, i, end - i, error);
+        /* A thread alone writes each chunk while it is in the cache. */
+        for (struct run run = { e, i }; run.first_chunk < end && status == PTWM_OK;) {
+            const uint64_t n = end - run.first_chunk < e->stored_capacity ? end - run.first_chunk : e->stored_capacity;
+            status = ptwm_parallel_for((size_t)n, e->threads, encode_chunk, &run, error);
+            if (status == PTWM_OK)
+                status = write_chunks(&run, n, position, output, error);
+            run.first_chunk += n;
+        }
     }
     return status;
 }
@@ -99,29 +135,51 @@ static enum ptwm_status write_tail(struct encoding *e, uint64_t position, struct
 
 /* ------------------------------------------------------------------------------------------------------- chains */
 
+/* Whether there is a fast way: one label step of floats, coded with label rANS, and nothing else to be tried. */
+static bool has_fast_way(const struct ptwm_encode_spec *spec, bool try_zstd)
+{
+    return !spec->plain && !try_zstd && (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
+}
+
 static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
                                        const struct ptwm_parsed_chain *chain, bool try_zstd)
 {
+    const struct ptwm_allocator *allocator = spec->context->allocator;
+
     memset(e, 0, sizeof *e);
     e->spec = spec;
     e->try_zstd = try_zstd;
     if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     ptwm_window_init(&e->window, spec, &e->tail);
-    e->stored_capacity = ptwm_window_max_chunks(&e->tail);
+    ptwm_float_window_init(&e->fast, spec, &e->tail);
+    if (!has_fast_way(spec, try_zstd))
+        e->fast.kind = PTWM_FLOAT_NONE;
+    e->threads = spec->threads < e->tail.n_chunks ? spec->threads : (unsigned)e->tail.n_chunks;
+    e->stored_capacity = e->threads > 1 ? ptwm_window_max_chunks(&e->tail) : 1;
     if (e->stored_capacity > e->tail.n_chunks)
         e->stored_capacity = e->tail.n_chunks;
-    e->stored = ptwm_calloc(spec->context->allocator, e->stored_capacity, sizeof *e->stored);
+    e->stored = ptwm_calloc(allocator, e->stored_capacity, sizeof *e->stored);
     for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
-        e->stored[i].allocator = spec->context->allocator;
-    return e->stored != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+        e->stored[i].allocator = allocator;
+    e->scratch = ptwm_alloc(allocator, e->threads, sizeof *e->scratch);
+    for (unsigned i = 0; e->scratch != NULL && i < e->threads; i++)
+        ptwm_float_scratch_init(&e->scratch[i], allocator);
+    return e->stored != NULL && e->scratch != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
 }
 
 static void end_encoding(struct encoding *e)
 {
+    const struct ptwm_allocator *allocator = e->spec->context->allocator;
+
     for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
         ptwm_bytes_release(&e->stored[i]);
-    ptwm_release(e->spec->context->allocator, e->stored, e->stored_capacity, sizeof *e->stored);
+    ptwm_release(allocator, e->stored, e->stored_capacity, sizeof *e->stored);
+    for (unsigned i = 0; e->scratch != NULL && i < e->threads; i++)
+        ptwm_float_scratch_release(&e->scratch[i]);
+    ptwm_release(allocator, e->scratch, e->threads, sizeof *e->scratch);
+    if (e->fast.spec != NULL)
+        ptwm_float_window_release(&e->fast);
     if (e->window.spec != NULL)
         ptwm_window_release(&e->window);
     if (e->tail.allocator != NULL)

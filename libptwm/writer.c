@@ -465,6 +465,7 @@ static enum ptwm_status encode_segment(struct ptwm_writer *w, const struct recip
                                            recipe->chains,
                                            recipe->n_chains,
                                            recipe->chains_are_callers,
+                                           false,
                                            (w->flags & PTWM_WRITE_PLANE_CRC) != 0,
                                            w->chunk_nbytes,
                                            w->threads,
