@@ -18,6 +18,8 @@ struct encoding {
     struct ptwm_tail tail;
     struct ptwm_window window;
     struct ptwm_float_window fast;
+    const struct ptwm_sampled_choice *rival; /* NULL, or what the first window's model has to be better than */
+    bool is_beaten;                     /* it was not: nothing has been written */
     bool is_fast;                       /* of the present window: it is in fast, not in window */
     struct ptwm_float_scratch *scratch; /* of each thread */
     unsigned threads;
@@ -95,6 +97,25 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
     return ptwm_window_fill(&e->window, first, n, error);
 }
 
+/* Whether the first window's model is better than what the sample says about the other chains. */
+static bool beats_rival(const struct encoding *e)
+{
+    const struct ptwm_sampled_choice *rival = e->rival;
+    const uint64_t raw_bits = 8 * e->fast.n * ptwm_float_width(e->fast.kind);
+
+    return e->is_fast && e->fast.symbols_cost_bits + e->fast.n * ptwm_float_rest_bits(e->fast.kind) <=
+                             (rival->rival_bits - rival->low_bits) * raw_bits / rival->n_bits;
+}
+
+/* Makes room for the segment's beginning and remembers where that is. */
+static enum ptwm_status begin_segment(struct encoding *e, struct ptwm_output *output, struct ptwm_error *error)
+{
+    enum ptwm_status status = ptwm_segment_pad(output, e->tail.segment.flags, error);
+
+    e->tail.segment.offset = ptwm_output_position(output);
+    return status;
+}
+
 static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *output, uint64_t *position,
                                        struct ptwm_error *error)
 {
@@ -104,6 +125,12 @@ static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *o
     for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
         const uint64_t end = e->tail.n_chunks - i < step ? e->tail.n_chunks : i + step;
         status = fill_window(e, i, end - i, error);
+        if (status == PTWM_OK && i == 0 && e->rival != NULL && !beats_rival(e)) {
+            e->is_beaten = true;
+            break;
+        }
+        if (status == PTWM_OK && i == 0)
+            status = begin_segment(e, output, error);
         /* A thread alone writes each chunk while it is in the cache. */
         for (struct run run = { e, i }; run.first_chunk < end && status == PTWM_OK;) {
             const uint64_t n = end - run.first_chunk < e->stored_capacity ? end - run.first_chunk : e->stored_capacity;
@@ -186,25 +213,28 @@ static void end_encoding(struct encoding *e)
         ptwm_tail_release(&e->tail);
 }
 
-/* Encodes with one chain. */
+/*
+ * Encodes with one chain. If rival is not NULL, *is_beaten tells whether other chains promise to be better; then nothing has
+ * been written.
+ */
 static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                    bool try_zstd, struct ptwm_output *output, struct ptwm_segment_record *record,
+                                    bool try_zstd, const struct ptwm_sampled_choice *rival, bool *is_beaten,
+                                    struct ptwm_output *output, struct ptwm_segment_record *record,
                                     struct ptwm_error *error)
 {
     struct encoding e;
     enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd);
     uint64_t position = 0;
 
+    e.rival = rival;
     if (status != PTWM_OK)
         status = ptwm_fail(error, status, "a segment");
     if (status == PTWM_OK)
-        status = ptwm_segment_pad(output, e.tail.segment.flags, error);
-    if (status == PTWM_OK) {
-        e.tail.segment.offset = ptwm_output_position(output);
         status = encode_windows(&e, output, &position, error);
-    }
-    if (status == PTWM_OK)
+    if (status == PTWM_OK && !e.is_beaten)
         status = write_tail(&e, position, output, record, error);
+    if (is_beaten != NULL)
+        *is_beaten = e.is_beaten;
     end_encoding(&e);
     return status;
 }
@@ -232,7 +262,7 @@ static enum ptwm_status try_all(const struct ptwm_encode_spec *spec, bool try_zs
         status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
         if (status != PTWM_OK)
             break;
-        status = encode_with(spec, &spec->chains[i], try_zstd, output, &record, error);
+        status = encode_with(spec, &spec->chains[i], try_zstd, NULL, NULL, output, &record, error);
         if (status == PTWM_OK && record.stored_nbytes < best_nbytes) {
             best_nbytes = record.stored_nbytes;
             *best = i;
@@ -268,15 +298,23 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
                                        ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
+    struct ptwm_sampled_choice choice = { 0, 0, 0, 0 };
     enum ptwm_status status;
+    bool is_beaten;
     size_t best;
 
-    if (chosen && !suspicious && !spec->chains_are_callers)
+    if (chosen && !suspicious && !spec->chains_are_callers) {
+        if (ptwm_sample_chains(spec, &choice)) {
+            status = encode_with(spec, &spec->chains[choice.chain], false, &choice, &is_beaten, output, record, error);
+            if (status != PTWM_OK || !is_beaten)
+                return status;
+        }
         status = estimate_all(spec, &best, error);
-    else
+    } else {
         status = try_all(spec, try_zstd, &best, error);
+    }
     if (status == PTWM_OK)
-        status = encode_with(spec, &spec->chains[best], try_zstd, output, record, error);
+        status = encode_with(spec, &spec->chains[best], try_zstd, NULL, NULL, output, record, error);
     return status;
 }
 
