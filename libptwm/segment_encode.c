@@ -9,6 +9,7 @@
 #include "threads.h"
 #include "window.h"
 
+enum { TOLERANCE = 1024 / 8 }; /* elements' bytes for a bit */
 enum { TRY_ALL_NBYTES = 64 << 10 }; /* below this, trying costs little and estimates are off by the most */
 
 /* A segment that is being encoded with one chain. */
@@ -97,14 +98,18 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
     return ptwm_window_fill(&e->window, first, n, error);
 }
 
-/* Whether the first window's model is better than what the sample says about the other chains. */
+/*
+ * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two bytes and
+ * more a 1024th of the raw size is a fair price for the fast way.
+ */
 static bool beats_rival(const struct encoding *e)
 {
-    const struct ptwm_sampled_choice *rival = e->rival;
-    const uint64_t raw_bits = 8 * e->fast.n * ptwm_float_width(e->fast.kind);
+    const int64_t n = (int64_t)e->rival->n_elements, advantage = e->rival->advantage_bits;
+    const int64_t gain = (int64_t)e->fast.undivided_bits - (int64_t)e->fast.symbols_cost_bits;
+    const unsigned width = ptwm_float_width(e->fast.kind);
+    const int64_t price = width > 1 ? (int64_t)e->fast.n * width / TOLERANCE : 0;
 
-    return e->is_fast && e->fast.symbols_cost_bits + e->fast.n * ptwm_float_rest_bits(e->fast.kind) <=
-                             (rival->rival_bits - rival->low_bits) * raw_bits / rival->n_bits;
+    return e->is_fast && (advantage <= 0 || gain + price >= advantage * ((int64_t)e->fast.n / n + 1));
 }
 
 /* Makes room for the segment's beginning and remembers where that is. */
@@ -298,18 +303,22 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
                                        ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
-    struct ptwm_sampled_choice choice = { 0, 0, 0, 0 };
+    struct ptwm_sampled_choice choice = { 0, 0, 0, 0, false };
     enum ptwm_status status;
-    bool is_beaten;
+    bool is_beaten = false;
     size_t best;
 
     if (chosen && !suspicious && !spec->chains_are_callers) {
-        if (ptwm_sample_chains(spec, &choice)) {
-            status = encode_with(spec, &spec->chains[choice.chain], false, &choice, &is_beaten, output, record, error);
-            if (status != PTWM_OK || !is_beaten)
+        if (!ptwm_sample_chains(spec, &choice)) {
+            status = estimate_all(spec, &best, error);
+        } else {
+            best = choice.rival;
+            status = PTWM_OK;
+            if (!choice.is_hopeless)
+                status = encode_with(spec, &spec->chains[choice.label], false, &choice, &is_beaten, output, record, error);
+            if (status != PTWM_OK || (!choice.is_hopeless && !is_beaten))
                 return status;
         }
-        status = estimate_all(spec, &best, error);
     } else {
         status = try_all(spec, try_zstd, &best, error);
     }
