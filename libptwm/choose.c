@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "codec.h"
 #include "float_split.h"
 #include "log2_fixed.h"
 #include "plane.h"
@@ -148,6 +149,7 @@ enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const 
 /* ------------------------------------------------------------------------------------------------------ sampling */
 
 /* Where the sample is taken: blocks at even distances, or everything. */
+enum { SCALE = 64 };
 enum { MAX_DISADVANTAGE = 32 }; /* 1 / 32 of the cost is more than classes gain */
 enum { SAMPLE_BLOCKS = 32, SAMPLE_BLOCK_ELEMENTS = 512, SAMPLE_ROOM = SAMPLE_BLOCKS * SAMPLE_BLOCK_ELEMENTS * 2 };
 
@@ -170,30 +172,34 @@ static void take_sample(const struct ptwm_encode_spec *spec, unsigned width, str
         memcpy(sample->raw + i * block, spec->data + room * i / (n_blocks - 1) * width, block);
 }
 
-/* The order-0 cost of a histogram in bits, with what a sample's entropy falls short of the whole's on average. */
-static uint64_t histogram_bits(const uint32_t *histogram, uint32_t n_bins)
+/* What a sample's entropy falls short of the whole's on average: (n_used - 1) / 2 nats (Miller and Madow). */
+static uint64_t missing_bits(const uint32_t *histogram, uint32_t n_bins)
 {
     uint64_t n_used = 0;
 
     for (uint32_t i = 0; i < n_bins; i++)
         n_used += histogram[i] > 0;
-    /* Miller and Madow: (n_used - 1) / (2 n) nats an element, n elements. */
-    return (ptwm_entropy_fixed(histogram, n_bins) + (n_used > 0 ? n_used - 1 : 0) * 47274) / PTWM_LOG2_ONE;
+    return n_used > 0 ? (n_used - 1) * 47274 / PTWM_LOG2_ONE : 0;
 }
 
-/* What the sample's bytes would cost in planes, each byte of an element of width bytes in its own. */
+/*
+ * What the sample's bytes would cost in planes, each byte of an element of width bytes in its own, with byte rANS. Its
+ * tables are those of a plane SCALE times as long.
+ */
 static uint64_t bytes_bits(const struct sample *sample, unsigned width)
 {
-    const uint64_t raw_bits = 8 * sample->nbytes / width;
+    const uint64_t n = sample->nbytes / width;
     uint64_t bits = 0;
 
     for (unsigned b = 0; b < width; b++) {
-        uint32_t histogram[256] = { 0 };
+        uint32_t histogram[256] = { 0 }, scaled[256];
         uint64_t plane_bits;
         for (size_t i = b; i < sample->nbytes; i += width)
             histogram[sample->raw[i]]++;
-        plane_bits = histogram_bits(histogram, 256);
-        bits += plane_bits < raw_bits ? plane_bits : raw_bits;
+        for (unsigned v = 0; v < 256; v++)
+            scaled[v] = SCALE * histogram[v];
+        plane_bits = 8 * ptwm_rans_estimate(scaled, SCALE * n) / SCALE + missing_bits(histogram, 256);
+        bits += plane_bits < 8 * n ? plane_bits : 8 * n;
     }
     return bits;
 }
@@ -223,7 +229,8 @@ static uint64_t label_bits(const struct sample *sample, const struct ptwm_step *
 
     for (size_t i = 0; i < n; i++)
         histogram[(width == 1 ? sample->raw[i] : ptwm_load16(sample->raw + (i + 1) * width - 2)) >> label->shift & mask]++;
-    return histogram_bits(histogram, mask + 1) + ((width == 1 ? 8u : 16u) - label->bits) * (uint64_t)n;
+    return ptwm_entropy_fixed(histogram, mask + 1) / PTWM_LOG2_ONE + missing_bits(histogram, mask + 1) +
+           ((width == 1 ? 8u : 16u) - label->bits) * (uint64_t)n;
 }
 
 /* What a chain would cost, or UINT64_MAX if this cannot tell. */

@@ -6,20 +6,22 @@
 #include "trim.h"
 #include "window.h"
 
-enum { BLOCK = 512, MAX_UNIT = 4096 };
+enum { BLOCK = 512, MAX_UNIT = 4096, CODED_ELEMENTS = 1 << 15 /* at a time: labels stay in the first cache */ };
 
 /* ------------------------------------------------------------------------------------------------------- memory */
 
 void ptwm_float_scratch_init(struct ptwm_float_scratch *scratch, const struct ptwm_allocator *allocator)
 {
     const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
-    scratch->labels = scratch->exceptions = scratch->plane = empty;
+    scratch->labels = scratch->words = scratch->exceptions = scratch->listed = scratch->plane = empty;
 }
 
 void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch)
 {
     ptwm_bytes_release(&scratch->labels);
+    ptwm_bytes_release(&scratch->words);
     ptwm_bytes_release(&scratch->exceptions);
+    ptwm_bytes_release(&scratch->listed);
     ptwm_bytes_release(&scratch->plane);
 }
 
@@ -340,54 +342,79 @@ static void make_maps(const struct ptwm_float_window *w, uint8_t maps[PTWM_MAX_C
     }
 }
 
-/* Appends the exceptions among the labels begin .. begin + m - 1; *expected is the position behind the last one. */
-static enum ptwm_status list_exceptions(struct chunk *c, size_t begin, size_t m, struct ptwm_label_chunk *labels,
-                                        size_t *expected)
-{
-    const unsigned n_bytes = ptwm_float_bits(c->w->kind) > 8 ? 2 : 1;
-    uint8_t entry[10 + 2];
+struct exception {
+    uint32_t position; /* in the chunk */
+    uint32_t symbol;
+};
 
-    for (size_t i = begin; i < begin + m; i++) {
-        uint32_t symbol;
-        size_t nbytes;
-        if (i + 8 <= begin + m && (ptwm_load64(labels->labels + i) & UINT64_C(0x8080808080808080)) == 0) {
-            i += 7;
+/* Lists the exceptions among the m labels of the elements from begin on, from the last to the first. */
+static enum ptwm_status list_exceptions(struct chunk *c, const uint8_t *labels, size_t begin, size_t m)
+{
+    for (size_t i = m; i-- > 0;) {
+        struct exception e;
+        if (i >= 7 && (ptwm_load64(labels + i - 7) & UINT64_C(0x8080808080808080)) == 0) {
+            i -= 7;
             continue;
         }
-        if (labels->labels[i] < PTWM_IS_EXCEPTION)
+        if (labels[i] < PTWM_IS_EXCEPTION)
             continue;
-        symbol = symbol_at(c->w, c->first + i);
-        nbytes = ptwm_store_varint(entry, i - *expected);
-        entry[nbytes++] = (uint8_t)symbol;
-        if (n_bytes == 2)
-            entry[nbytes++] = (uint8_t)(symbol >> 8);
-        if (ptwm_bytes_append(&c->scratch->exceptions, entry, nbytes) != PTWM_OK)
+        e.position = (uint32_t)(begin + i);
+        e.symbol = symbol_at(c->w, c->first + begin + i);
+        if (ptwm_bytes_append(&c->scratch->listed, &e, sizeof e) != PTWM_OK)
             return PTWM_ERR_MEMORY;
-        *expected = i + 1;
-        labels->n_exceptions++;
     }
     return PTWM_OK;
 }
 
-/* Makes the labels of the chunk's units and lists their exceptions. */
-static enum ptwm_status make_labels(struct chunk *c, struct ptwm_label_chunk *labels)
+/* Turns the list, which is in descending order, into what is stored; *n is their number. */
+static enum ptwm_status store_exceptions(struct chunk *c, size_t *n)
 {
-    uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], *to = c->scratch->labels.data;
+    const unsigned n_bytes = ptwm_float_bits(c->w->kind) > 8 ? 2 : 1;
     size_t expected = 0;
+    uint8_t *to;
+
+    *n = c->scratch->listed.nbytes / sizeof(struct exception);
+    to = ptwm_bytes_scratch(&c->scratch->exceptions, *n * (10 + 2));
+    for (size_t i = *n; i-- > 0 && to != NULL;) {
+        struct exception e;
+        memcpy(&e, c->scratch->listed.data + i * sizeof e, sizeof e);
+        to += ptwm_store_varint(to, e.position - expected);
+        expected = (size_t)e.position + 1;
+        *to++ = (uint8_t)e.symbol;
+        if (n_bytes == 2)
+            *to++ = (uint8_t)(e.symbol >> 8);
+    }
+    if (to != NULL)
+        c->scratch->exceptions.nbytes = (size_t)(to - c->scratch->exceptions.data);
+    return to != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+}
+
+/* Makes labels and codes them, some units at a time, from the chunk's end; lists the exceptions. */
+static enum ptwm_status code_labels(struct chunk *c, struct ptwm_label_coding *coding)
+{
+    const size_t unit = coding->chunk->unit, step = unit < CODED_ELEMENTS ? CODED_ELEMENTS / unit * unit : unit;
+    const size_t n_ordered = ptwm_label_n_ordered(c->n, coding->chunk->width);
+    uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], *labels = c->scratch->labels.data;
+    enum ptwm_status status = PTWM_OK;
 
     make_maps(c->w, maps);
-    c->scratch->exceptions.nbytes = 0;
-    for (size_t i = 0, u = 0; i < c->n; i += labels->unit, u++) {
-        const size_t m = c->n - i < labels->unit ? c->n - i : labels->unit;
-        bins_at(c->w, c->first + i, m, to + i);
-        if (ptwm_map_bins(to + i, m, maps[labels->classes[u]]) >= PTWM_IS_EXCEPTION &&
-            list_exceptions(c, i, m, labels, &expected) != PTWM_OK)
-            return PTWM_ERR_MEMORY;
+    c->scratch->listed.nbytes = 0;
+    for (size_t end = c->n; end > 0 && status == PTWM_OK;) {
+        const size_t begin = (end - 1) / step * step;
+        for (size_t u = (end - 1) / unit + 1; u-- > begin / unit && status == PTWM_OK;) {
+            const size_t first = u * unit, m = end - first < unit ? end - first : unit;
+            uint8_t *own = labels + (first - begin);
+            bins_at(c->w, c->first + first, m, own);
+            if (ptwm_map_bins(own, m, maps[coding->chunk->classes[u]]) >= PTWM_IS_EXCEPTION)
+                status = list_exceptions(c, own, first, m);
+        }
+        if (n_ordered > begin)
+            ptwm_float_lane_order(labels, (n_ordered < end ? n_ordered : end) - begin);
+        if (status == PTWM_OK)
+            ptwm_label_code(coding, labels, begin, end);
+        end = begin;
     }
-    ptwm_float_lane_order(to, ptwm_label_n_ordered(c->n, labels->width));
-    labels->exceptions = c->scratch->exceptions.data;
-    labels->exceptions_nbytes = c->scratch->exceptions.nbytes;
-    return PTWM_OK;
+    return status;
 }
 
 /* Writes the symbol plane as it is. */
@@ -409,9 +436,10 @@ static enum ptwm_status put_symbols(struct chunk *c, struct ptwm_plane_record *r
     const struct ptwm_float_window *w = c->w;
     const size_t size = ptwm_float_bits(w->kind) > 8 ? 2 : 1, plane_nbytes = c->n * size;
     const uint8_t *classes = w->classes.data + (c->first - w->first_element) / w->tail->model.unit;
-    struct ptwm_label_chunk labels = { c->n, (uint8_t)ptwm_float_width(w->kind), w->tail->model.unit, w->set, classes,
-                                       NULL, 0, NULL, 0 };
-    size_t nbytes;
+    const struct ptwm_label_chunk chunk = { c->n, (uint8_t)ptwm_float_width(w->kind), w->tail->model.unit, w->set, classes };
+    struct ptwm_label_coding coding;
+    size_t nbytes, n_exceptions;
+    uint8_t *room;
 
     if (chooses(c) && symbols_are_constant(c)) {
         const uint32_t symbol = symbol_at(w, c->first);
@@ -420,11 +448,15 @@ static enum ptwm_status put_symbols(struct chunk *c, struct ptwm_plane_record *r
         end_plane(c, PTWM_CODEC_CONSTANT, size, record);
         return PTWM_OK;
     }
-    labels.labels = ptwm_bytes_scratch(&c->scratch->labels, c->n);
-    if (labels.labels == NULL || make_labels(c, &labels) != PTWM_OK ||
-        ptwm_bytes_reserve(c->stored, ptwm_label_store_bound(&labels)) != PTWM_OK)
+    room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)c->n);
+    if (room == NULL || ptwm_bytes_scratch(&c->scratch->labels, CODED_ELEMENTS + MAX_UNIT) == NULL)
         return PTWM_ERR_MEMORY;
-    nbytes = ptwm_label_store(&w->encoder, &labels, c->stored->data + c->stored->nbytes);
+    ptwm_label_begin(&coding, &w->encoder, &chunk, room);
+    if (code_labels(c, &coding) != PTWM_OK || store_exceptions(c, &n_exceptions) != PTWM_OK ||
+        ptwm_bytes_reserve(c->stored, ptwm_label_end_bound(&coding, c->scratch->exceptions.nbytes) + plane_nbytes) != PTWM_OK)
+        return PTWM_ERR_MEMORY;
+    nbytes = ptwm_label_end(&coding, n_exceptions, c->scratch->exceptions.data, c->scratch->exceptions.nbytes,
+                            c->stored->data + c->stored->nbytes);
     if (chooses(c) && nbytes >= plane_nbytes) {
         store_symbols(c, c->stored->data + c->stored->nbytes);
         end_plane(c, PTWM_CODEC_IDENTITY, plane_nbytes, record);
@@ -445,7 +477,7 @@ enum ptwm_status ptwm_float_encode_chunk(const struct ptwm_float_window *w, uint
 
     c.raw = raw_at(w, c.first);
     /* The whole chunk at once, with what its labels take when they have few exceptions. */
-    if (ptwm_bytes_reserve(stored, planes_nbytes + 2 * (uint64_t)c.n + c.n / 64 + 1024) != PTWM_OK)
+    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)c.n + 1024) != PTWM_OK)
         status = PTWM_ERR_MEMORY;
     if (status == PTWM_OK && n_low > 0)
         status = put_low(&c, &records[0]);

@@ -27,7 +27,7 @@ struct ptwm_float_window {
 
 /* Memory that coding a chunk takes, one for each thread. Begin with ptwm_float_scratch_init. */
 struct ptwm_float_scratch {
-    struct ptwm_bytes labels, exceptions, plane;
+    struct ptwm_bytes labels, words, exceptions, listed, plane;
 };
 void ptwm_float_scratch_init(struct ptwm_float_scratch *scratch, const struct ptwm_allocator *allocator);
 void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch);

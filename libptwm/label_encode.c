@@ -22,11 +22,6 @@ size_t ptwm_label_bound(size_t n)
     return 5 * n + n / 256 + 640;
 }
 
-size_t ptwm_label_store_bound(const struct ptwm_label_chunk *chunk)
-{
-    return 2 * chunk->n + chunk->exceptions_nbytes + chunk->n / 256 + 640; /* as above */
-}
-
 uint32_t ptwm_label_n_lanes(size_t n)
 {
     return n >= 16384 ? 128 : n >= 1024 ? 32 : 4;
@@ -185,19 +180,20 @@ static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint
 }
 
 /* Codes m <= n_lanes labels, those of a group that is not whole or has few lanes. */
-static uint8_t *encode_group(const struct ptwm_label_chunk *chunk, const struct ptwm_class_encoder *class,
-                             uint32_t n_lanes, size_t begin, size_t m, uint32_t *states, uint8_t *words)
+static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_class_encoder *class, uint32_t n_lanes,
+                         const uint8_t *labels, size_t begin, size_t m)
 {
+    const struct ptwm_label_chunk *chunk = coding->chunk;
     const bool ordered = begin + m <= ptwm_label_n_ordered(chunk->n, chunk->width);
-    uint8_t element[LANES]; /* of each lane, or LANES */
+    uint8_t element[PTWM_MAX_LANES]; /* of each lane, or LANES */
 
     memset(element, LANES, sizeof element);
     for (uint32_t i = 0; i < m; i++)
         element[ordered ? i : ptwm_label_lane(i, n_lanes, chunk->width)] = (uint8_t)i;
     for (uint32_t lane = n_lanes; lane-- > 0;)
         if (element[lane] < LANES)
-            words = encode_label(class, chunk->labels[begin + element[lane]] & PTWM_LABEL_MASK, &states[lane], words);
-    return words;
+            coding->words = encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &coding->states[lane],
+                                         coding->words);
 }
 
 /* Codes n labels, a multiple of LANES, of one class. */
@@ -226,68 +222,78 @@ static encode_run_fn select_encode_run(void)
     return encode_run_c99;
 }
 
-/* Codes all labels; words end at words_end. Returns where they begin. */
-static uint8_t *encode_words(const struct ptwm_label_encoder *encoder, const struct ptwm_label_chunk *chunk,
-                             uint32_t *states, uint8_t *words)
-{
-    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
-    const encode_run_fn encode_run = select_encode_run();
-    size_t left = chunk->n;
-
-    for (uint32_t i = 0; i < n_lanes; i++)
-        states[i] = STATE_START;
-    while (left > 0) {
-        const size_t unit = (left - 1) / chunk->unit, begin = unit * chunk->unit;
-        const struct ptwm_class_encoder *class = &encoder->by_class[chunk->classes[unit]];
-        const size_t m = left % n_lanes != 0 ? left % n_lanes : n_lanes;
-
-        if (n_lanes == LANES && m == LANES) {
-            words = encode_run(class, chunk->labels + begin, left - begin, states, words);
-            left = begin;
-        } else {
-            words = encode_group(chunk, class, n_lanes, left - m, m, states, words);
-            left -= m;
-        }
-    }
-    return words;
-}
-
 /* ------------------------------------------------------------------------------------------------- chunks */
 
-/* Everything before the states; returns its end. */
-static uint8_t *store_head(const struct ptwm_label_encoder *encoder, const struct ptwm_label_chunk *chunk, uint8_t *dst)
+void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
+                      const struct ptwm_label_chunk *chunk, uint8_t *room)
 {
+    coding->encoder = encoder;
+    coding->chunk = chunk;
+    coding->words = coding->words_end = room + 2 * chunk->n;
+    for (uint32_t i = 0; i < LANES; i++)
+        coding->states[i] = STATE_START;
+}
+
+void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
+{
+    const struct ptwm_label_chunk *chunk = coding->chunk;
     const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
-    const unsigned class_bits = ptwm_ceil_log2(encoder->n_classes);
+    const encode_run_fn encode_run = select_encode_run();
+
+    while (end > begin) {
+        const size_t unit = (end - 1) / chunk->unit, first = unit * chunk->unit;
+        const struct ptwm_class_encoder *class = &coding->encoder->by_class[chunk->classes[unit]];
+        const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
+
+        if (n_lanes == LANES && m == LANES) {
+            coding->words = encode_run(class, labels + (first - begin), end - first, coding->states, coding->words);
+            end = first;
+        } else {
+            end -= m;
+            encode_group(coding, class, n_lanes, labels + (end - begin), end, m);
+        }
+    }
+}
+
+size_t ptwm_label_end_bound(const struct ptwm_label_coding *coding, size_t exceptions_nbytes)
+{
+    /* Classes, and the fixed fields as in ptwm_label_bound. */
+    return (size_t)(coding->words_end - coding->words) + exceptions_nbytes + coding->chunk->n / 256 + 640;
+}
+
+/* Everything before the states; returns its end. */
+static uint8_t *store_head(const struct ptwm_label_coding *coding, size_t n_exceptions, const uint8_t *exceptions,
+                           size_t exceptions_nbytes, uint8_t *dst)
+{
+    const struct ptwm_label_chunk *chunk = coding->chunk;
+    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
+    const unsigned class_bits = ptwm_ceil_log2(coding->encoder->n_classes);
     struct ptwm_bit_writer writer = { 0 };
 
     *dst++ = n_lanes == 4 ? 0 : n_lanes == 32 ? 1 : 2;
     dst += ptwm_store_varint(dst, chunk->set);
-    dst += ptwm_store_varint(dst, chunk->n_exceptions);
+    dst += ptwm_store_varint(dst, n_exceptions);
     writer.next = dst;
     for (size_t u = 0; class_bits > 0 && u < ptwm_ceil_div(chunk->n, chunk->unit); u++)
         ptwm_write_bits(&writer, chunk->classes[u], class_bits);
     ptwm_flush_bits(&writer);
-    if (chunk->exceptions_nbytes > 0)
-        memcpy(writer.next, chunk->exceptions, chunk->exceptions_nbytes);
-    return writer.next + chunk->exceptions_nbytes;
+    if (exceptions_nbytes > 0)
+        memcpy(writer.next, exceptions, exceptions_nbytes);
+    return writer.next + exceptions_nbytes;
 }
 
-size_t ptwm_label_store(const struct ptwm_label_encoder *encoder, const struct ptwm_label_chunk *chunk, uint8_t *dst)
+size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, const uint8_t *exceptions,
+                      size_t exceptions_nbytes, uint8_t *dst)
 {
-    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
-    uint32_t states[LANES] __attribute__((aligned(64)));
-    uint8_t *next = store_head(encoder, chunk, dst);
-    /* The words are written as far behind the head as they can reach, then moved to it. */
-    uint8_t *words_end = next + 4 * n_lanes + 4 + 2 * chunk->n;
-    uint8_t *words = encode_words(encoder, chunk, states, words_end);
+    const size_t words_nbytes = (size_t)(coding->words_end - coding->words);
+    uint8_t *next = store_head(coding, n_exceptions, exceptions, exceptions_nbytes, dst);
 
-    for (uint32_t lane = 0; lane < n_lanes; lane++, next += 4)
-        ptwm_store32(next, states[lane]);
+    for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n); lane++, next += 4)
+        ptwm_store32(next, coding->states[lane]);
     ptwm_store32(next, ptwm_crc32c(0, dst, (size_t)(next - dst)));
     next += 4;
-    memmove(next, words, (size_t)(words_end - words));
-    return (size_t)(next - dst) + (size_t)(words_end - words);
+    memcpy(next, coding->words, words_nbytes);
+    return (size_t)(next - dst) + words_nbytes;
 }
 
 /* ------------------------------------------------------------------------------------------------- symbols */
@@ -322,12 +328,14 @@ static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin
     }
 }
 
+/* labels has room for n labels, their exceptions and their words. */
 static size_t encode_symbols(const struct ptwm_label_model *model, const struct ptwm_label_encoder *encoder, uint8_t *maps,
-                             uint8_t *labels, struct ptwm_label_chunk *chunk, const uint16_t *symbols, uint8_t *dst)
+                             uint8_t *labels, const struct ptwm_label_chunk *chunk, const uint16_t *symbols, uint8_t *dst)
 {
     const struct ptwm_label_set *set = &model->sets[chunk->set];
-    /* Exceptions are listed in labels' second part, which has room for the most that there can be. */
-    struct labeller l = { model->bits, NULL, 0, 0, labels + chunk->n };
+    uint8_t *exceptions = labels + chunk->n;
+    struct labeller l = { model->bits, NULL, 0, 0, exceptions };
+    struct ptwm_label_coding coding;
 
     for (uint32_t c = 0; c < set->n_classes; c++)
         build_map(maps + ((size_t)c << model->bits), &set->classes[c], encoder->by_class[c].most_frequent, model->bits);
@@ -336,11 +344,9 @@ static size_t encode_symbols(const struct ptwm_label_model *model, const struct 
         label_unit(&l, symbols, begin, chunk->n - begin < chunk->unit ? chunk->n : begin + chunk->unit, labels);
     }
     ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width));
-    chunk->labels = labels;
-    chunk->n_exceptions = l.n_exceptions;
-    chunk->exceptions = labels + chunk->n;
-    chunk->exceptions_nbytes = (size_t)(l.exceptions - chunk->exceptions);
-    return ptwm_label_store(encoder, chunk, dst);
+    ptwm_label_begin(&coding, encoder, chunk, exceptions + 3 * chunk->n);
+    ptwm_label_code(&coding, labels, 0, chunk->n);
+    return ptwm_label_end(&coding, l.n_exceptions, exceptions, (size_t)(l.exceptions - exceptions), dst);
 }
 
 enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
@@ -348,9 +354,9 @@ enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_
                                    struct ptwm_error *error)
 {
     const struct ptwm_label_set *of = &model->sets[set];
-    const uint64_t maps_nbytes = (uint64_t)of->n_classes << model->bits, labels_nbytes = 4 * (uint64_t)n;
+    const uint64_t maps_nbytes = (uint64_t)of->n_classes << model->bits, labels_nbytes = 6 * (uint64_t)n;
     struct ptwm_label_encoder encoder = { 0 };
-    struct ptwm_label_chunk chunk = { n, model->width, model->unit, set, classes, NULL, 0, NULL, 0 };
+    const struct ptwm_label_chunk chunk = { n, model->width, model->unit, set, classes };
     uint8_t *maps = ptwm_alloc(model->allocator, maps_nbytes, 1);
     uint8_t *labels = ptwm_alloc(model->allocator, labels_nbytes, 1);
     enum ptwm_status status = PTWM_ERR_MEMORY;

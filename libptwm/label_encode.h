@@ -1,11 +1,17 @@
 /*
- * Coding with label rANS in two steps, for callers who have labels already: an encoder is made of a set once, and then
- * stores any number of chunks, on any number of threads.
+ * Coding with label rANS for callers who have labels already: an encoder is made of a set once, and then codes any number
+ * of chunks, on any number of threads.
  */
 #ifndef PTWM_LABEL_ENCODE_H
 #define PTWM_LABEL_ENCODE_H
 
 #include "label.h"
+
+#if defined(__GNUC__)
+#define PTWM_ALIGNED(n) __attribute__((aligned(n)))
+#else
+#define PTWM_ALIGNED(n)
+#endif
 
 enum {
     PTWM_LABEL_MASK = 31,
@@ -64,24 +70,37 @@ enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, con
 void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder);
 
 struct ptwm_label_chunk {
-    size_t n;                /* elements, at least 1 */
-    uint8_t width;           /* of the label step: width 1 has its own order of lanes */
+    size_t n;               /* elements, at least 1 */
+    uint8_t width;          /* of the label step: width 1 has its own order of lanes */
     uint32_t unit;
-    uint32_t set;            /* its number */
-    const uint8_t *classes;  /* of the units */
-    const uint8_t *labels;   /* n of them, ordered by ptwm_label_order */
-    size_t n_exceptions;
-    const uint8_t *exceptions; /* as they are stored */
-    size_t exceptions_nbytes;
+    uint32_t set;           /* its number */
+    const uint8_t *classes; /* of the units */
 };
 
 /* How many lanes a chunk has. */
 uint32_t ptwm_label_n_lanes(size_t n);
-/* How many of n labels are stored in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are. */
+/* How many of n labels are coded in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are. */
 size_t ptwm_label_n_ordered(size_t n, uint8_t width);
-/* What ptwm_label_store needs room for. */
-size_t ptwm_label_store_bound(const struct ptwm_label_chunk *chunk);
-/* Writes a chunk; returns its length. */
-size_t ptwm_label_store(const struct ptwm_label_encoder *encoder, const struct ptwm_label_chunk *chunk, uint8_t *dst);
+
+/* A chunk that is being coded, from its end. */
+struct ptwm_label_coding {
+    const struct ptwm_label_encoder *encoder;
+    const struct ptwm_label_chunk *chunk;
+    uint32_t states[PTWM_MAX_LANES] PTWM_ALIGNED(64);
+    uint8_t *words, *words_end;
+};
+/* room has 2 n bytes, which the coding uses until its end. */
+void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
+                      const struct ptwm_label_chunk *chunk, uint8_t *room);
+/*
+ * Codes elements begin .. end - 1, whose labels these are. The first call's end is n, each other one's the begin of the one
+ * before, the last one's begin 0; each begin is a multiple of the unit.
+ */
+void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end);
+/* What ptwm_label_end needs room for. */
+size_t ptwm_label_end_bound(const struct ptwm_label_coding *coding, size_t exceptions_nbytes);
+/* Writes the chunk with its exceptions, which are given as they are stored; returns its length. */
+size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, const uint8_t *exceptions,
+                      size_t exceptions_nbytes, uint8_t *dst);
 
 #endif
