@@ -104,9 +104,13 @@ static void fill_cells(struct ptwm_class_encoder *class, const struct piece *pie
         }
         if (piece->rank % PTWM_PIECE_CELL_RANKS != 0) {
             const uint32_t at = p->first_cell[piece->label] + cell;
-            const unsigned k = p->limits[0][at] != 255;
-            p->is_usable = p->is_usable && p->limits[k][at] == 255;
-            p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE);
+            unsigned k = 0;
+            while (k < PTWM_PIECE_LIMITS && p->limits[k][at] != 255)
+                k++;
+            if (k < PTWM_PIECE_LIMITS)
+                p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE);
+            else
+                p->is_usable = false;
             cell++;
         }
         for (; cell <= last; cell++)

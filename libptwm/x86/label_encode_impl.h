@@ -76,7 +76,7 @@ AVX512 static uint8_t *encode_run_gather_avx512(const struct ptwm_class_encoder 
 }
 
 struct cells_512 {
-    __m512i first_cell, first_piece[2], limits[2][2], high, bucket;
+    __m512i first_cell, first_piece[2], limits[PTWM_PIECE_LIMITS][2], high, bucket;
 };
 
 /*
@@ -95,7 +95,8 @@ AVX512 INLINE void invert_64(const struct cells_512 *c, __m512i labels, __m512i 
     const __m512i cell = _mm512_add_epi8(in_label, _mm512_permutexvar_epi8(order, c->first_cell));
     __m512i piece = _mm512_permutex2var_epi8(c->first_piece[0], cell, c->first_piece[1]), high, bucket;
 
-    for (unsigned k = 0; k < 2; k++) {
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < PTWM_PIECE_LIMITS; k++) {
         const __m512i limit = _mm512_permutex2var_epi8(c->limits[k][0], cell, c->limits[k][1]);
         piece = _mm512_mask_add_epi8(piece, _mm512_cmpge_epu8_mask(in_cell, limit), piece, _mm512_set1_epi8(1));
     }
@@ -121,8 +122,8 @@ AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class,
     c.bucket = _mm512_loadu_si512(p->bucket);
     for (unsigned k = 0; k < 2; k++) {
         c.first_piece[k] = _mm512_loadu_si512(p->first_piece + 64 * k);
-        c.limits[0][k] = _mm512_loadu_si512(p->limits[0] + 64 * k);
-        c.limits[1][k] = _mm512_loadu_si512(p->limits[1] + 64 * k);
+        for (unsigned l = 0; l < PTWM_PIECE_LIMITS; l++)
+            c.limits[l][k] = _mm512_loadu_si512(p->limits[l] + 64 * k);
     }
     for (size_t i = n; i > 0; i -= LANES)
 #pragma GCC unroll 2
