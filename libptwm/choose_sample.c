@@ -46,8 +46,11 @@ static uint64_t missing_bits(const uint32_t *histogram, uint32_t n_bins)
     return n_used > 0 ? (n_used - 1) * 47274 / PTWM_LOG2_ONE : 0;
 }
 
-/* What n bytes with such a histogram would cost, as a sample of a plane; with byte rANS or as they are. */
-static uint64_t plane_bits(const uint32_t *histogram, uint64_t n)
+/*
+ * What n bytes with such a histogram would cost, as a sample of a plane; with byte rANS or as they are. exactly: with the
+ * frequencies that it would have.
+ */
+static uint64_t plane_bits(const uint32_t *histogram, uint64_t n, bool exactly)
 {
     const uint32_t scale = n < PLANE_NBYTES ? (uint32_t)(PLANE_NBYTES / n) : 1;
     uint32_t scaled[256];
@@ -55,7 +58,8 @@ static uint64_t plane_bits(const uint32_t *histogram, uint64_t n)
 
     for (unsigned v = 0; v < 256; v++)
         scaled[v] = scale * histogram[v];
-    bits = 8 * ptwm_rans_estimate(scaled, scale * n) / scale + missing_bits(histogram, 256);
+    bits = exactly ? 8 * ptwm_rans_estimate(scaled, scale * n) / scale : ptwm_entropy_fixed(histogram, 256) / PTWM_LOG2_ONE;
+    bits += missing_bits(histogram, 256);
     return bits < 8 * n ? bits : 8 * n;
 }
 
@@ -72,7 +76,7 @@ static uint64_t bytes_bits(const struct sample *s, unsigned width)
             for (size_t i = b; i < block_nbytes; i += width)
                 histogram[block[i]]++;
         }
-        bits += plane_bits(histogram, s->n_blocks * block_nbytes / width);
+        bits += plane_bits(histogram, s->n_blocks * block_nbytes / width, s->width == 1);
     }
     return bits;
 }

@@ -25,22 +25,43 @@ void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch)
     ptwm_bytes_release(&scratch->plane);
 }
 
-void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encode_spec *spec, struct ptwm_tail *tail)
+void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptwm_allocator *allocator)
 {
-    const struct ptwm_bytes empty = { spec->context->allocator, NULL, 0, 0 };
+    const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
 
+    ptwm_float_scratch_init(&memory->scratch, allocator);
+    memory->shift = memory->histograms = memory->classes = memory->sample = memory->stored = empty;
+}
+
+void ptwm_encode_memory_release(struct ptwm_encode_memory *memory)
+{
+    ptwm_float_scratch_release(&memory->scratch);
+    ptwm_bytes_release(&memory->shift);
+    ptwm_bytes_release(&memory->histograms);
+    ptwm_bytes_release(&memory->classes);
+    ptwm_bytes_release(&memory->sample);
+    ptwm_bytes_release(&memory->stored);
+}
+
+void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encode_spec *spec, struct ptwm_tail *tail,
+                            struct ptwm_encode_memory *memory)
+{
     memset(w, 0, sizeof *w);
     w->spec = spec;
     w->tail = tail;
     w->kind = ptwm_float_kind_of(&tail->chain);
-    w->shift = w->histograms = w->classes = empty;
+    w->shift = memory->shift;
+    w->histograms = memory->histograms;
+    w->classes = memory->classes;
+    w->sample = memory->sample;
 }
 
-void ptwm_float_window_release(struct ptwm_float_window *w)
+void ptwm_float_window_release(struct ptwm_float_window *w, struct ptwm_encode_memory *memory)
 {
-    ptwm_bytes_release(&w->shift);
-    ptwm_bytes_release(&w->histograms);
-    ptwm_bytes_release(&w->classes);
+    memory->shift = w->shift;
+    memory->histograms = w->histograms;
+    memory->classes = w->classes;
+    memory->sample = w->sample;
     ptwm_label_encoder_release(&w->encoder);
 }
 
@@ -85,21 +106,17 @@ static void bins_at(const struct ptwm_float_window *w, uint64_t element, size_t 
 /* Looks for shifts in a sample of the first window's rows. */
 static enum ptwm_status find_shifts(struct ptwm_float_window *w, uint32_t n_columns, int16_t *shift, bool *pays)
 {
-    const struct ptwm_allocator *allocator = w->spec->context->allocator;
     const size_t n_rows = (size_t)(w->n / n_columns), n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
-    const uint64_t n = (uint64_t)n_sampled * n_columns;
-    uint16_t *symbols = ptwm_alloc(allocator, n, sizeof *symbols);
-    enum ptwm_status status = PTWM_ERR_MEMORY;
+    uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->sample, 2 * (uint64_t)n_sampled * n_columns);
 
-    if (symbols != NULL) {
-        for (size_t i = 0; i < n_sampled; i++)
-            ptwm_float_symbols(w->kind, raw_at(w, ptwm_label_sample_row(n_rows, n_columns, i) * (uint64_t)n_columns),
-                               n_columns, symbols + i * n_columns);
-        status = ptwm_label_find_sampled_shifts(allocator, symbols, n_rows, n_columns, ptwm_float_bits(w->kind),
-                                                ptwm_symbols_per_octave(w->tail->chain.label), shift, pays);
-    }
-    ptwm_release(allocator, symbols, n, sizeof *symbols);
-    return status;
+    if (symbols == NULL)
+        return PTWM_ERR_MEMORY;
+    for (size_t i = 0; i < n_sampled; i++)
+        ptwm_float_symbols(w->kind, raw_at(w, ptwm_label_sample_row(n_rows, n_columns, i) * (uint64_t)n_columns), n_columns,
+                           symbols + i * n_columns);
+    return ptwm_label_find_sampled_shifts(w->spec->context->allocator, symbols, n_rows, n_columns,
+                                          ptwm_float_bits(w->kind), ptwm_symbols_per_octave(w->tail->chain.label), shift,
+                                          pays);
 }
 
 /* Copies the model's shifts so that those of any BLOCK elements in a row can be read in a row. */

@@ -19,6 +19,7 @@ struct ptwm_float_window {
     struct ptwm_bytes shift;      /* of the columns, u16, wrapped and extended so that blocks load straight */
     struct ptwm_bytes histograms; /* of the units, u16 */
     struct ptwm_bytes classes;    /* of the units */
+    struct ptwm_bytes sample;     /* rows that shifts are looked for in */
     uint32_t set;
     uint64_t symbols_cost_bits;   /* estimate */
     uint64_t undivided_bits;      /* the same without classes */
@@ -32,9 +33,21 @@ struct ptwm_float_scratch {
 void ptwm_float_scratch_init(struct ptwm_float_scratch *scratch, const struct ptwm_allocator *allocator);
 void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch);
 
+/*
+ * Memory that is kept from one segment to the next, as fresh pages cost as much as coding what they will hold: scratch, the
+ * buffers of a window and those of one chunk's result. One for each thread that encodes segments.
+ */
+struct ptwm_encode_memory {
+    struct ptwm_float_scratch scratch;
+    struct ptwm_bytes shift, histograms, classes, sample, stored;
+};
+void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptwm_allocator *allocator);
+void ptwm_encode_memory_release(struct ptwm_encode_memory *memory);
+
+/* The window's buffers are taken from memory and given back. */
 void ptwm_float_window_init(struct ptwm_float_window *window, const struct ptwm_encode_spec *spec,
-                            struct ptwm_tail *tail);
-void ptwm_float_window_release(struct ptwm_float_window *window);
+                            struct ptwm_tail *tail, struct ptwm_encode_memory *memory);
+void ptwm_float_window_release(struct ptwm_float_window *window, struct ptwm_encode_memory *memory);
 
 /*
  * Finds the column shifts (in the first window) and a set for n_chunks chunks from first_chunk on, and adds them to the tail's

@@ -10,7 +10,7 @@
 #include "window.h"
 
 enum { TOLERANCE = 1024 / 8 }; /* elements' bytes for a bit */
-enum { TRY_ALL_NBYTES = 64 << 10 }; /* below this, trying costs little and estimates are off by the most */
+enum { TRY_ALL_NBYTES = 32 << 10 }; /* below this, trying costs little and estimates are off by the most */
 
 /* A segment that is being encoded with one chain. */
 struct encoding {
@@ -22,7 +22,6 @@ struct encoding {
     const struct ptwm_sampled_choice *rival; /* NULL, or what the first window's model has to be better than */
     bool is_beaten;                     /* it was not: nothing has been written */
     bool is_fast;                       /* of the present window: it is in fast, not in window */
-    struct ptwm_float_scratch *scratch; /* of each thread */
     unsigned threads;
     struct ptwm_bytes *stored;          /* of each chunk of a run */
     uint64_t stored_capacity;
@@ -63,7 +62,7 @@ static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker
 
     e->stored[task].nbytes = 0;
     if (e->is_fast)
-        return ptwm_float_encode_chunk(&e->fast, chunk, &e->scratch[worker], &e->stored[task], records, error);
+        return ptwm_float_encode_chunk(&e->fast, chunk, &e->spec->memory[worker].scratch, &e->stored[task], records, error);
     return encode_planes(e, chunk, &e->stored[task], records, error);
 }
 
@@ -184,7 +183,7 @@ static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_enc
     if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     ptwm_window_init(&e->window, spec, &e->tail);
-    ptwm_float_window_init(&e->fast, spec, &e->tail);
+    ptwm_float_window_init(&e->fast, spec, &e->tail, &spec->memory[0]);
     if (!has_fast_way(spec, try_zstd))
         e->fast.kind = PTWM_FLOAT_NONE;
     e->threads = spec->threads < e->tail.n_chunks ? spec->threads : (unsigned)e->tail.n_chunks;
@@ -194,24 +193,23 @@ static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_enc
     e->stored = ptwm_calloc(allocator, e->stored_capacity, sizeof *e->stored);
     for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
         e->stored[i].allocator = allocator;
-    e->scratch = ptwm_alloc(allocator, e->threads, sizeof *e->scratch);
-    for (unsigned i = 0; e->scratch != NULL && i < e->threads; i++)
-        ptwm_float_scratch_init(&e->scratch[i], allocator);
-    return e->stored != NULL && e->scratch != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+    if (e->stored == NULL)
+        return PTWM_ERR_MEMORY;
+    e->stored[0] = spec->memory[0].stored;
+    return PTWM_OK;
 }
 
 static void end_encoding(struct encoding *e)
 {
     const struct ptwm_allocator *allocator = e->spec->context->allocator;
 
-    for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
+    if (e->stored != NULL)
+        e->spec->memory[0].stored = e->stored[0];
+    for (uint64_t i = 1; e->stored != NULL && i < e->stored_capacity; i++)
         ptwm_bytes_release(&e->stored[i]);
     ptwm_release(allocator, e->stored, e->stored_capacity, sizeof *e->stored);
-    for (unsigned i = 0; e->scratch != NULL && i < e->threads; i++)
-        ptwm_float_scratch_release(&e->scratch[i]);
-    ptwm_release(allocator, e->scratch, e->threads, sizeof *e->scratch);
     if (e->fast.spec != NULL)
-        ptwm_float_window_release(&e->fast);
+        ptwm_float_window_release(&e->fast, &e->spec->memory[0]);
     if (e->window.spec != NULL)
         ptwm_window_release(&e->window);
     if (e->tail.allocator != NULL)

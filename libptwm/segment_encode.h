@@ -10,6 +10,8 @@
 
 enum { PTWM_MIN_CHUNK_NBYTES = 4096, PTWM_DEFAULT_CHUNK_NBYTES = 1 << 20 };
 
+struct ptwm_encode_memory; /* float_encode.h */
+
 struct ptwm_encode_spec {
     const uint8_t *data; /* raw bytes, little-endian */
     uint64_t nbytes;     /* at least 1 */
@@ -23,6 +25,7 @@ struct ptwm_encode_spec {
     uint64_t chunk_nbytes;
     unsigned threads;
     const struct ptwm_codec_context *context;
+    struct ptwm_encode_memory *memory; /* max(1, threads) of them */
 };
 
 /*

@@ -9,6 +9,7 @@
 
 #include "cbor.h"
 #include "codec.h"
+#include "float_encode.h"
 #include "mapping.h"
 #include "names.h"
 #include "reader.h"
@@ -58,6 +59,7 @@ struct ptwm_writer {
     const struct ptwm_zstd *zstd;
     uint32_t flags;
     unsigned threads;
+    struct ptwm_encode_memory *memory; /* of each thread */
     uint64_t chunk_nbytes;
     int level;
     enum writer_state state;
@@ -122,8 +124,12 @@ static enum ptwm_status open_output(struct ptwm_output *output, const struct ptw
     w->level = o->level;
     w->output = output;
     w->metadata = w->source = empty;
+    w->memory = ptwm_alloc(o->allocator, w->threads, sizeof *w->memory);
+    for (unsigned i = 0; w->memory != NULL && i < w->threads; i++)
+        ptwm_encode_memory_init(&w->memory[i], o->allocator);
     ptwm_header_write(header);
-    status = ptwm_output_write(output, header, sizeof header, error);
+    status = w->memory != NULL ? ptwm_output_write(output, header, sizeof header, error)
+                               : ptwm_fail(error, PTWM_ERR_MEMORY, "a writer");
     if (status == PTWM_OK)
         *writer = w;
     else
@@ -201,6 +207,9 @@ void ptwm_writer_close(struct ptwm_writer *w)
     ptwm_release(w->allocator, w->by_hash, w->by_hash_capacity, sizeof *w->by_hash);
     ptwm_release(w->allocator, w->copied, w->copied_capacity, sizeof *w->copied);
     ptwm_name_index_release(&w->names);
+    for (unsigned i = 0; w->memory != NULL && i < w->threads; i++)
+        ptwm_encode_memory_release(&w->memory[i]);
+    ptwm_release(w->allocator, w->memory, w->threads, sizeof *w->memory);
     ptwm_bytes_release(&w->metadata);
     ptwm_bytes_release(&w->source);
     ptwm_output_close(w->output);
@@ -457,7 +466,8 @@ static enum ptwm_status remember_bytes(struct ptwm_writer *w, uint64_t index)
 
 /* Encodes raw bytes as a segment at the end of output. */
 static enum ptwm_status encode_bytes(const struct ptwm_writer *w, const struct recipe *recipe, const uint8_t *data,
-                                     uint64_t nbytes, uint64_t row_nbytes, unsigned threads, struct ptwm_output *output,
+                                     uint64_t nbytes, uint64_t row_nbytes, unsigned threads,
+                                     struct ptwm_encode_memory *memory, struct ptwm_output *output,
                                      struct ptwm_segment_record *record, struct ptwm_error *error)
 {
     const struct ptwm_codec_context context = { w->allocator, w->zstd, w->level };
@@ -472,7 +482,8 @@ static enum ptwm_status encode_bytes(const struct ptwm_writer *w, const struct r
                                            (w->flags & PTWM_WRITE_PLANE_CRC) != 0,
                                            w->chunk_nbytes,
                                            threads,
-                                           &context };
+                                           &context,
+                                           memory };
     return ptwm_segment_encode(&spec, output, record, error);
 }
 
@@ -482,7 +493,8 @@ static enum ptwm_status encode_segment(struct ptwm_writer *w, const struct recip
                                        struct ptwm_error *error)
 {
     struct ptwm_segment_record record;
-    enum ptwm_status status = encode_bytes(w, recipe, data, nbytes, row_nbytes, w->threads, w->output, &record, error);
+    enum ptwm_status status = encode_bytes(w, recipe, data, nbytes, row_nbytes, w->threads, w->memory, w->output, &record,
+                                           error);
 
     if (status == PTWM_OK && add_segment(w, &record, segment) != PTWM_OK)
         status = ptwm_fail(error, PTWM_ERR_MEMORY, "another segment");
@@ -790,7 +802,8 @@ static int append_bytes(void *context, const void *data, size_t nbytes)
 }
 
 static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struct ptwm_tensor_spec *s,
-                                        struct prepared *prepared, struct ptwm_error *error)
+                                        struct ptwm_encode_memory *memory, struct prepared *prepared,
+                                        struct ptwm_error *error)
 {
     const struct ptwm_sink sink = { append_bytes, &prepared->bytes };
     struct recipe *recipe = ptwm_alloc(w->allocator, 1, sizeof *recipe);
@@ -803,7 +816,8 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
     if (status == PTWM_OK)
         status = ptwm_output_open_sink(&sink, w->allocator, &output, error);
     if (status == PTWM_OK)
-        status = encode_bytes(w, recipe, s->data, s->nbytes, row_nbytes(s), 1, output, &prepared->record, error);
+        status = encode_bytes(w, recipe, s->data, s->nbytes, row_nbytes(s), 1, memory, output, &prepared->record,
+                              error);
     prepared->is_encoded = status == PTWM_OK;
     ptwm_output_close(output);
     ptwm_release(w->allocator, recipe, 1, sizeof *recipe);
@@ -820,12 +834,11 @@ static enum ptwm_status prepare(void *context, size_t task, unsigned worker, str
     const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, task));
     struct prepared *prepared = &batch->prepared[task];
 
-    (void)worker;
     if (check_spec(&s, error) != PTWM_OK || s.nbytes == 0)
         return PTWM_OK;
     prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
     if (s.nbytes > GROUPED_TENSOR_NBYTES)
-        (void)encode_prepared(batch->w, &s, prepared, error);
+        (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, error);
     return PTWM_OK;
 }
 
