@@ -94,6 +94,11 @@ static inline void rests_of(struct step s, const uint8_t *raw, size_t n, uint16_
     default: function((struct step){ 1, 2, 5 }, __VA_ARGS__); break;                    \
     }
 
+static void symbols_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)
+{
+    FOR_KIND(kind, symbols_of, raw, n, symbols)
+}
+
 static void bins_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                      uint8_t *bins)
 {
@@ -178,7 +183,7 @@ static void lane_order_c99(uint8_t *labels, size_t n)
 
 void ptwm_float_symbols(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)
 {
-    FOR_KIND(kind, symbols_of, raw, n, symbols)
+    SELECT(symbols, kind, raw, n, symbols);
 }
 
 void ptwm_float_bins(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,

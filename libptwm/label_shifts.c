@@ -1,6 +1,7 @@
 /*
  * Column shifts: how much larger the weights of a column are than those of others, in symbols.
  */
+#include "cpu_features.h"
 #include "label_analyse.h"
 #include "log2_fixed.h"
 
@@ -44,17 +45,37 @@ static uint32_t find_shift_window(const uint32_t *histogram, uint32_t n_bins)
     return best;
 }
 
-/* Sums of the symbols in first .. first + SHIFT_WINDOW - 1, less first, and their number, for each column. */
+/*
+ * Sums of the symbols in first .. first + SHIFT_WINDOW - 1, less first, and their number, for each column. 16 bits hold the
+ * sums of MAX_ROWS rows, and let compilers, which vectorise this, use short vectors.
+ */
+#define DEFINE_SUM_COLUMNS(name, attributes)                                                                            \
+    attributes static void name(const uint16_t *symbols, size_t n_rows, uint32_t n_columns, uint32_t first,             \
+                                uint16_t *sums, uint16_t *counts)                                                       \
+    {                                                                                                                   \
+        for (size_t row = 0; row < n_rows; row++, symbols += n_columns)                                                 \
+            for (uint32_t c = 0; c < n_columns; c++) {                                                                  \
+                uint16_t value = (uint16_t)(symbols[c] - first), inside = (uint16_t)(value < SHIFT_WINDOW ? 0xffff : 0); \
+                sums[c] = (uint16_t)(sums[c] + (value & inside));                                                       \
+                counts[c] = (uint16_t)(counts[c] - inside);                                                             \
+            }                                                                                                           \
+    }
+
+DEFINE_SUM_COLUMNS(sum_columns_c99, )
+#if defined(PTWM_X86)
+DEFINE_SUM_COLUMNS(sum_columns_avx2, __attribute__((target("avx2"))))
+#endif
+
 static void sum_columns(const uint16_t *symbols, size_t n_rows, uint32_t n_columns, uint32_t first, uint16_t *sums,
                         uint16_t *counts)
 {
-    /* 16 bits hold the sums of MAX_ROWS rows, and let a compiler use short vectors. */
-    for (size_t row = 0; row < n_rows; row++, symbols += n_columns)
-        for (uint32_t c = 0; c < n_columns; c++) {
-            uint16_t value = (uint16_t)(symbols[c] - first), inside = (uint16_t)(value < SHIFT_WINDOW ? 0xffff : 0);
-            sums[c] = (uint16_t)(sums[c] + (value & inside));
-            counts[c] = (uint16_t)(counts[c] - inside);
-        }
+#if defined(PTWM_X86)
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512 || ptwm_cpu_level() == PTWM_CPU_AVX2) {
+        sum_columns_avx2(symbols, n_rows, n_columns, first, sums, counts);
+        return;
+    }
+#endif
+    sum_columns_c99(symbols, n_rows, n_columns, first, sums, counts);
 }
 
 /* round((sum / count - mean) / step) * step, the mean in units of 1 / 65536. */

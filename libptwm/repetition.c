@@ -6,7 +6,7 @@
 #include "cpu_features.h"
 
 enum {
-    BLOCK = 64,          /* words, that are hashed in a row before any is looked up */
+    BLOCK = 32,          /* words, that are hashed in a row before any is looked up */
     RATE_BITS = 10,      /* one word in 2^RATE_BITS is looked up */
     CHOSEN = 0x155,      /* whose hash has these bits; not 0, which is the hash of 0 */
     TABLE_BITS = 10,

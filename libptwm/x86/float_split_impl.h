@@ -32,6 +32,17 @@ AVX512 INLINE __m512i units_512(const uint8_t *raw, unsigned width)
                               _mm512_cvtepi32_epi16(_mm512_srli_epi32(bytes_64(raw + 64), 16)), 1);
 }
 
+/* Symbols, for samples: the plain loop, which compilers vectorise. */
+AVX512 static void symbols_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)
+{
+    FOR_KIND(kind, symbols_of, raw, n, symbols)
+}
+
+AVX2 static void symbols_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)
+{
+    FOR_KIND(kind, symbols_of, raw, n, symbols)
+}
+
 /* ------------------------------------------------------------------------------------------------- AVX-512: bins */
 
 /* Bins of 32 units, as u16. */
