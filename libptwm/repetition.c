@@ -84,6 +84,9 @@ static bool is_repetitive_with_care(const uint8_t *data, size_t n_words)
         else if (word * UINT64_C(0xD6E8FEB86659FD93) >> 58 == 0)
             look_up(&seen, word);
     }
+    /* Of many different words about one in 64 is chosen: with far fewer there are few, none of which happens to be it. */
+    if (n_words - seen.n_zero >= 4096 && seen.n_chosen < (n_words - seen.n_zero) / 256)
+        return true;
     seen.n_chosen += seen.n_zero / 64;
     seen.n_again += seen.n_zero / 64;
     return seen.n_again > seen.n_chosen / 8;
