@@ -310,13 +310,12 @@ static enum ptwm_status put_low(struct chunk *c, struct ptwm_plane_record *recor
     return PTWM_OK;
 }
 
+/* Ends the rest plane, which has been packed. */
 static void put_rests(struct chunk *c, struct ptwm_plane_record *record)
 {
     const size_t nbytes = (size_t)ptwm_rest_nbytes(c->n, ptwm_float_rest_bits(c->w->kind));
-    uint8_t *plane = c->stored->data + c->stored->nbytes;
 
-    ptwm_float_rests(c->w->kind, c->raw, c->n, plane);
-    if (chooses(c) && is_constant(plane, nbytes, 1))
+    if (chooses(c) && is_constant(c->stored->data + c->stored->nbytes, nbytes, 1))
         end_plane(c, PTWM_CODEC_CONSTANT, 1, record);
     else
         end_plane(c, PTWM_CODEC_IDENTITY, nbytes, record);
@@ -406,29 +405,52 @@ static enum ptwm_status store_exceptions(struct chunk *c, size_t *n)
     return to != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
 }
 
-/* Makes labels and codes them, some units at a time, from the chunk's end; lists the exceptions. */
-static enum ptwm_status code_labels(struct chunk *c, struct ptwm_label_coding *coding)
+/* How many elements are coded at a time: whole units, and whole blocks of rests. */
+static size_t coded_elements(size_t unit)
 {
-    const size_t unit = coding->chunk->unit, step = unit < CODED_ELEMENTS ? CODED_ELEMENTS / unit * unit : unit;
-    const size_t n_ordered = ptwm_label_n_ordered(c->n, coding->chunk->width);
-    uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], *labels = c->scratch->labels.data;
+    size_t step = unit;
+
+    while (step % BLOCK != 0)
+        step *= 2; /* units are multiples of 128 */
+    return step < CODED_ELEMENTS ? CODED_ELEMENTS / step * step : step;
+}
+
+/* Makes the labels of elements begin .. end - 1 and lists their exceptions, units from the last to the first. */
+static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chunk *chunk,
+                                    const uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], size_t begin, size_t end)
+{
+    const size_t unit = chunk->unit, n_ordered = ptwm_label_n_ordered(c->n, chunk->width);
+    uint8_t *labels = c->scratch->labels.data;
+    enum ptwm_status status = PTWM_OK;
+
+    for (size_t u = (end - 1) / unit + 1; u-- > begin / unit && status == PTWM_OK;) {
+        const size_t first = u * unit, m = end - first < unit ? end - first : unit;
+        uint8_t *own = labels + (first - begin);
+        bins_at(c->w, c->first + first, m, own);
+        if (ptwm_map_bins(own, m, maps[chunk->classes[u]]) >= PTWM_IS_EXCEPTION)
+            status = list_exceptions(c, own, first, m);
+    }
+    if (n_ordered > begin)
+        ptwm_float_lane_order(labels, (n_ordered < end ? n_ordered : end) - begin);
+    return status;
+}
+
+/* Packs the rests and codes the labels, some units at a time, from the chunk's end. */
+static enum ptwm_status code_elements(struct chunk *c, struct ptwm_label_coding *coding)
+{
+    const size_t step = coded_elements(coding->chunk->unit), rest_bits = ptwm_float_rest_bits(c->w->kind);
+    uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], *rests = c->stored->data + c->stored->nbytes;
     enum ptwm_status status = PTWM_OK;
 
     make_maps(c->w, maps);
     c->scratch->listed.nbytes = 0;
     for (size_t end = c->n; end > 0 && status == PTWM_OK;) {
         const size_t begin = (end - 1) / step * step;
-        for (size_t u = (end - 1) / unit + 1; u-- > begin / unit && status == PTWM_OK;) {
-            const size_t first = u * unit, m = end - first < unit ? end - first : unit;
-            uint8_t *own = labels + (first - begin);
-            bins_at(c->w, c->first + first, m, own);
-            if (ptwm_map_bins(own, m, maps[coding->chunk->classes[u]]) >= PTWM_IS_EXCEPTION)
-                status = list_exceptions(c, own, first, m);
-        }
-        if (n_ordered > begin)
-            ptwm_float_lane_order(labels, (n_ordered < end ? n_ordered : end) - begin);
+        ptwm_float_rests(c->w->kind, c->raw + begin * ptwm_float_width(c->w->kind), end - begin,
+                         rests + begin / 8 * rest_bits);
+        status = make_labels(c, coding->chunk, (const uint8_t(*)[PTWM_N_BINS])maps, begin, end);
         if (status == PTWM_OK)
-            ptwm_label_code(coding, labels, begin, end);
+            ptwm_label_code(coding, c->scratch->labels.data, begin, end);
         end = begin;
     }
     return status;
@@ -448,38 +470,47 @@ static void store_symbols(const struct chunk *c, uint8_t *plane)
     }
 }
 
-static enum ptwm_status put_symbols(struct chunk *c, struct ptwm_plane_record *record)
+/* The symbols, if they are all the same or no smaller as labels; false if they are neither. */
+static bool put_plain_symbols(struct chunk *c, bool is_constant, size_t label_nbytes, struct ptwm_plane_record *record)
+{
+    const size_t size = ptwm_float_bits(c->w->kind) > 8 ? 2 : 1;
+    uint8_t *plane = c->stored->data + c->stored->nbytes; /* has room for all of it */
+
+    if (is_constant) {
+        const uint32_t symbol = symbol_at(c->w, c->first);
+        plane[0] = (uint8_t)symbol;
+        plane[1] = (uint8_t)(symbol >> 8);
+        end_plane(c, PTWM_CODEC_CONSTANT, size, record);
+    } else if (label_nbytes >= c->n * size) {
+        store_symbols(c, plane);
+        end_plane(c, PTWM_CODEC_IDENTITY, c->n * size, record);
+    }
+    return is_constant || label_nbytes >= c->n * size;
+}
+
+/* The rest and the symbol plane. */
+static enum ptwm_status put_elements(struct chunk *c, struct ptwm_plane_record records[2])
 {
     const struct ptwm_float_window *w = c->w;
-    const size_t size = ptwm_float_bits(w->kind) > 8 ? 2 : 1, plane_nbytes = c->n * size;
     const uint8_t *classes = w->classes.data + (c->first - w->first_element) / w->tail->model.unit;
     const struct ptwm_label_chunk chunk = { c->n, (uint8_t)ptwm_float_width(w->kind), w->tail->model.unit, w->set, classes };
+    const bool constant = chooses(c) && symbols_are_constant(c);
     struct ptwm_label_coding coding;
     size_t nbytes, n_exceptions;
-    uint8_t *room;
+    uint8_t *room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)c->n);
 
-    if (chooses(c) && symbols_are_constant(c)) {
-        const uint32_t symbol = symbol_at(w, c->first);
-        c->stored->data[c->stored->nbytes] = (uint8_t)symbol;
-        c->stored->data[c->stored->nbytes + 1] = (uint8_t)(symbol >> 8); /* there is room for both */
-        end_plane(c, PTWM_CODEC_CONSTANT, size, record);
-        return PTWM_OK;
-    }
-    room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)c->n);
-    if (room == NULL || ptwm_bytes_scratch(&c->scratch->labels, CODED_ELEMENTS + MAX_UNIT) == NULL)
+    if (room == NULL || ptwm_bytes_scratch(&c->scratch->labels, coded_elements(chunk.unit)) == NULL)
         return PTWM_ERR_MEMORY;
     ptwm_label_begin(&coding, &w->encoder, &chunk, room);
-    if (code_labels(c, &coding) != PTWM_OK || store_exceptions(c, &n_exceptions) != PTWM_OK ||
-        ptwm_bytes_reserve(c->stored, ptwm_label_end_bound(&coding, c->scratch->exceptions.nbytes) + plane_nbytes) != PTWM_OK)
+    if (code_elements(c, &coding) != PTWM_OK || store_exceptions(c, &n_exceptions) != PTWM_OK)
+        return PTWM_ERR_MEMORY;
+    put_rests(c, &records[0]);
+    if (ptwm_bytes_reserve(c->stored, ptwm_label_end_bound(&coding, c->scratch->exceptions.nbytes) + 2 * c->n) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     nbytes = ptwm_label_end(&coding, n_exceptions, c->scratch->exceptions.data, c->scratch->exceptions.nbytes,
                             c->stored->data + c->stored->nbytes);
-    if (chooses(c) && nbytes >= plane_nbytes) {
-        store_symbols(c, c->stored->data + c->stored->nbytes);
-        end_plane(c, PTWM_CODEC_IDENTITY, plane_nbytes, record);
-    } else {
-        end_plane(c, PTWM_CODEC_LABEL_RANS, nbytes, record);
-    }
+    if (!chooses(c) || !put_plain_symbols(c, constant, nbytes, &records[1]))
+        end_plane(c, PTWM_CODEC_LABEL_RANS, nbytes, &records[1]);
     return PTWM_OK;
 }
 
@@ -499,8 +530,6 @@ enum ptwm_status ptwm_float_encode_chunk(const struct ptwm_float_window *w, uint
     if (status == PTWM_OK && n_low > 0)
         status = put_low(&c, &records[0]);
     if (status == PTWM_OK)
-        put_rests(&c, &records[n_low]);
-    if (status == PTWM_OK)
-        status = put_symbols(&c, &records[n_low + 1]);
+        status = put_elements(&c, &records[n_low]);
     return status == PTWM_OK ? PTWM_OK : ptwm_fail(error, status, "encoding a chunk of %zu elements", c.n);
 }

@@ -230,7 +230,10 @@ static uint64_t divide_subset(const struct ptwm_label_counted *counted, const st
            (uint64_t)counted->n_units * ptwm_ceil_log2(division->n_classes);
 }
 
-/* Divides all units, beginning with costs; makes the tables. */
+/*
+ * Divides all units by costs and makes the tables. (Another round, with the tables' costs, would gain .00003 of the size for 4 %
+ * of the time.)
+ */
 static void divide_all(const struct ptwm_label_counted *counted, struct division *division,
                        int16_t costs[PTWM_ANALYSED_CLASSES][PTWM_N_BINS])
 {
@@ -242,15 +245,6 @@ static void divide_all(const struct ptwm_label_counted *counted, struct division
     make_tables(counted, &maker, division);
     (void)division_cost(counted, &maker, division, &n_exceptions);
     estimate_exception(counted, &maker, n_exceptions);
-    if (division->n_classes > 1) {
-        for (uint32_t z = 0; z < division->n_classes; z++) {
-            uint64_t exact[PTWM_N_BINS];
-            ptwm_label_table_costs(&maker, &division->set.classes[z], exact);
-            for (uint32_t b = 0; b < PTWM_N_BINS; b++)
-                costs[z][b] = scaled_cost(exact[b]);
-        }
-        assign(counted, division, costs, 1);
-    }
     make_tables(counted, &maker, division);
     (void)division_cost(counted, &maker, division, &n_exceptions);
     estimate_exception(counted, &maker, n_exceptions);
