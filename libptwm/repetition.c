@@ -46,7 +46,6 @@ struct seen {
 DEFINE_LOOK(look_c99, )
 #if defined(PTWM_X86)
 DEFINE_LOOK(look_avx2, __attribute__((target("avx2"))))
-DEFINE_LOOK(look_avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))))
 #endif
 
 typedef size_t (*look_fn)(const uint8_t *, uint32_t *);
@@ -54,9 +53,7 @@ typedef size_t (*look_fn)(const uint8_t *, uint32_t *);
 static look_fn select_look(void)
 {
 #if defined(PTWM_X86)
-    if (ptwm_cpu_level() == PTWM_CPU_AVX512)
-        return look_avx512;
-    if (ptwm_cpu_level() == PTWM_CPU_AVX2)
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512 || ptwm_cpu_level() == PTWM_CPU_AVX2)
         return look_avx2;
 #endif
     return look_c99;
