@@ -30,7 +30,8 @@ void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptw
     const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
 
     ptwm_float_scratch_init(&memory->scratch, allocator);
-    memory->shift = memory->histograms = memory->classes = memory->sample = memory->stored = empty;
+    memory->shift = memory->histograms = memory->classes = memory->sample = empty;
+    memory->stored[0] = memory->stored[1] = empty;
 }
 
 void ptwm_encode_memory_release(struct ptwm_encode_memory *memory)
@@ -40,7 +41,8 @@ void ptwm_encode_memory_release(struct ptwm_encode_memory *memory)
     ptwm_bytes_release(&memory->histograms);
     ptwm_bytes_release(&memory->classes);
     ptwm_bytes_release(&memory->sample);
-    ptwm_bytes_release(&memory->stored);
+    ptwm_bytes_release(&memory->stored[0]);
+    ptwm_bytes_release(&memory->stored[1]);
 }
 
 void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encode_spec *spec, struct ptwm_tail *tail,

@@ -35,11 +35,12 @@ void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch);
 
 /*
  * Memory that is kept from one segment to the next, as fresh pages cost as much as coding what they will hold: scratch, the
- * buffers of a window and those of one chunk's result. One for each thread that encodes segments.
+ * buffers of a window and those of two chunks' results. One for each thread that encodes segments.
  */
 struct ptwm_encode_memory {
     struct ptwm_float_scratch scratch;
-    struct ptwm_bytes shift, histograms, classes, sample, stored;
+    struct ptwm_bytes shift, histograms, classes, sample;
+    struct ptwm_bytes stored[2]; /* results, one of which can be written while the other is made */
 };
 void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptwm_allocator *allocator);
 void ptwm_encode_memory_release(struct ptwm_encode_memory *memory);

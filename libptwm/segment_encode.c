@@ -22,9 +22,8 @@ struct encoding {
     const struct ptwm_sampled_choice *rival; /* NULL, or what the first window's model has to be better than */
     bool is_beaten;                     /* it was not: nothing has been written */
     bool is_fast;                       /* of the present window: it is in fast, not in window */
-    unsigned threads;
-    struct ptwm_bytes *stored;          /* of each chunk of a run */
-    uint64_t stored_capacity;
+    struct ptwm_output *output;
+    uint64_t position;                  /* behind the chunks written so far, from the segment's start */
 };
 
 /* ------------------------------------------------------------------------------------------------------- chunks */
@@ -47,41 +46,43 @@ static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct
     return status;
 }
 
-/* A run of chunks of a window. */
-struct run {
-    struct encoding *e;
-    uint64_t first_chunk;
-};
-
-static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+static uint64_t first_chunk(const struct encoding *e)
 {
-    const struct run *run = context;
-    struct encoding *e = run->e;
-    const uint64_t chunk = run->first_chunk + task;
-    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
-
-    e->stored[task].nbytes = 0;
-    if (e->is_fast)
-        return ptwm_float_encode_chunk(&e->fast, chunk, &e->spec->memory[worker].scratch, &e->stored[task], records, error);
-    return encode_planes(e, chunk, &e->stored[task], records, error);
+    return e->is_fast ? e->fast.first_chunk : e->window.first_chunk;
 }
 
-/* Writes a run's chunks in their order and places them. */
-static enum ptwm_status write_chunks(const struct run *run, uint64_t n, uint64_t *position, struct ptwm_output *output,
-                                     struct ptwm_error *error)
+/* The memory of a chunk's result: each thread has two. */
+static struct ptwm_bytes *stored_at(const struct encoding *e, size_t slot)
+{
+    return &e->spec->memory[slot / 2].stored[slot % 2];
+}
+
+static enum ptwm_status encode_chunk(void *context, size_t task, size_t slot, unsigned worker, struct ptwm_error *error)
+{
+    struct encoding *e = context;
+    const uint64_t chunk = first_chunk(e) + task;
+    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
+    struct ptwm_bytes *stored = stored_at(e, slot);
+
+    stored->nbytes = 0;
+    if (e->is_fast)
+        return ptwm_float_encode_chunk(&e->fast, chunk, &e->spec->memory[worker].scratch, stored, records, error);
+    return encode_planes(e, chunk, stored, records, error);
+}
+
+/* Writes and places a chunk. */
+static enum ptwm_status write_chunk(void *context, size_t task, size_t slot, struct ptwm_error *error)
 {
     static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
-    struct encoding *e = run->e;
-    enum ptwm_status status = PTWM_OK;
+    struct encoding *e = context;
+    const struct ptwm_bytes *stored = stored_at(e, slot);
+    const uint64_t begin = ptwm_chunk_position(e->position, e->tail.segment.flags);
+    enum ptwm_status status = ptwm_output_write(e->output, zeros, (size_t)(begin - e->position), error);
 
-    for (uint64_t i = 0; i < n && status == PTWM_OK; i++) {
-        const uint64_t begin = ptwm_chunk_position(*position, e->tail.segment.flags);
-        status = ptwm_output_write(output, zeros, (size_t)(begin - *position), error);
-        if (status == PTWM_OK)
-            status = ptwm_output_write(output, e->stored[i].data, e->stored[i].nbytes, error);
-        e->tail.chunk_offset[run->first_chunk + i] = begin;
-        *position = begin + e->stored[i].nbytes;
-    }
+    if (status == PTWM_OK)
+        status = ptwm_output_write(e->output, stored->data, stored->nbytes, error);
+    e->tail.chunk_offset[first_chunk(e) + task] = begin;
+    e->position = begin + stored->nbytes;
     return status;
 }
 
@@ -112,43 +113,37 @@ static bool beats_rival(const struct encoding *e)
 }
 
 /* Makes room for the segment's beginning and remembers where that is. */
-static enum ptwm_status begin_segment(struct encoding *e, struct ptwm_output *output, struct ptwm_error *error)
+static enum ptwm_status begin_segment(struct encoding *e, struct ptwm_error *error)
 {
-    enum ptwm_status status = ptwm_segment_pad(output, e->tail.segment.flags, error);
+    enum ptwm_status status = ptwm_segment_pad(e->output, e->tail.segment.flags, error);
 
-    e->tail.segment.offset = ptwm_output_position(output);
+    e->tail.segment.offset = ptwm_output_position(e->output);
     return status;
 }
 
-static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *output, uint64_t *position,
-                                       struct ptwm_error *error)
+static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_error *error)
 {
     const uint64_t step = ptwm_window_max_chunks(&e->tail);
+    /* A thread alone writes each chunk while it is in the cache. */
+    const size_t n_slots = e->spec->threads > 1 ? 2 * (size_t)e->spec->threads : 1;
     enum ptwm_status status = PTWM_OK;
 
     for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
-        const uint64_t end = e->tail.n_chunks - i < step ? e->tail.n_chunks : i + step;
-        status = fill_window(e, i, end - i, error);
+        const uint64_t n = e->tail.n_chunks - i < step ? e->tail.n_chunks - i : step;
+        status = fill_window(e, i, n, error);
         if (status == PTWM_OK && i == 0 && e->rival != NULL && !beats_rival(e)) {
             e->is_beaten = true;
             break;
         }
         if (status == PTWM_OK && i == 0)
-            status = begin_segment(e, output, error);
-        /* A thread alone writes each chunk while it is in the cache. */
-        for (struct run run = { e, i }; run.first_chunk < end && status == PTWM_OK;) {
-            const uint64_t n = end - run.first_chunk < e->stored_capacity ? end - run.first_chunk : e->stored_capacity;
-            status = ptwm_parallel_for((size_t)n, e->threads, encode_chunk, &run, error);
-            if (status == PTWM_OK)
-                status = write_chunks(&run, n, position, output, error);
-            run.first_chunk += n;
-        }
+            status = begin_segment(e, error);
+        if (status == PTWM_OK)
+            status = ptwm_parallel_in_order((size_t)n, n_slots, e->spec->threads, encode_chunk, write_chunk, e, error);
     }
     return status;
 }
 
-static enum ptwm_status write_tail(struct encoding *e, uint64_t position, struct ptwm_output *output,
-                                   struct ptwm_segment_record *record, struct ptwm_error *error)
+static enum ptwm_status write_tail(struct encoding *e, struct ptwm_segment_record *record, struct ptwm_error *error)
 {
     struct ptwm_bytes bytes = { e->spec->context->allocator, NULL, 0, 0 };
     enum ptwm_status status = ptwm_tail_write(&e->tail, &bytes);
@@ -156,10 +151,10 @@ static enum ptwm_status write_tail(struct encoding *e, uint64_t position, struct
     if (status != PTWM_OK)
         status = ptwm_fail(error, status, "a segment's tail");
     else
-        status = ptwm_output_write(output, bytes.data, bytes.nbytes, error);
+        status = ptwm_output_write(e->output, bytes.data, bytes.nbytes, error);
     *record = e->tail.segment;
     record->tail_nbytes = bytes.nbytes;
-    record->stored_nbytes = position + bytes.nbytes;
+    record->stored_nbytes = e->position + bytes.nbytes;
     ptwm_bytes_release(&bytes);
     return status;
 }
@@ -173,41 +168,23 @@ static bool has_fast_way(const struct ptwm_encode_spec *spec, bool try_zstd)
 }
 
 static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
-                                       const struct ptwm_parsed_chain *chain, bool try_zstd)
+                                       const struct ptwm_parsed_chain *chain, bool try_zstd, struct ptwm_output *output)
 {
-    const struct ptwm_allocator *allocator = spec->context->allocator;
-
     memset(e, 0, sizeof *e);
     e->spec = spec;
     e->try_zstd = try_zstd;
+    e->output = output;
     if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     ptwm_window_init(&e->window, spec, &e->tail);
     ptwm_float_window_init(&e->fast, spec, &e->tail, &spec->memory[0]);
     if (!has_fast_way(spec, try_zstd))
         e->fast.kind = PTWM_FLOAT_NONE;
-    e->threads = spec->threads < e->tail.n_chunks ? spec->threads : (unsigned)e->tail.n_chunks;
-    e->stored_capacity = e->threads > 1 ? ptwm_window_max_chunks(&e->tail) : 1;
-    if (e->stored_capacity > e->tail.n_chunks)
-        e->stored_capacity = e->tail.n_chunks;
-    e->stored = ptwm_calloc(allocator, e->stored_capacity, sizeof *e->stored);
-    for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
-        e->stored[i].allocator = allocator;
-    if (e->stored == NULL)
-        return PTWM_ERR_MEMORY;
-    e->stored[0] = spec->memory[0].stored;
     return PTWM_OK;
 }
 
 static void end_encoding(struct encoding *e)
 {
-    const struct ptwm_allocator *allocator = e->spec->context->allocator;
-
-    if (e->stored != NULL)
-        e->spec->memory[0].stored = e->stored[0];
-    for (uint64_t i = 1; e->stored != NULL && i < e->stored_capacity; i++)
-        ptwm_bytes_release(&e->stored[i]);
-    ptwm_release(allocator, e->stored, e->stored_capacity, sizeof *e->stored);
     if (e->fast.spec != NULL)
         ptwm_float_window_release(&e->fast, &e->spec->memory[0]);
     if (e->window.spec != NULL)
@@ -226,16 +203,15 @@ static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const s
                                     struct ptwm_error *error)
 {
     struct encoding e;
-    enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd);
-    uint64_t position = 0;
+    enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd, output);
 
     e.rival = rival;
     if (status != PTWM_OK)
         status = ptwm_fail(error, status, "a segment");
     if (status == PTWM_OK)
-        status = encode_windows(&e, output, &position, error);
+        status = encode_windows(&e, error);
     if (status == PTWM_OK && !e.is_beaten)
-        status = write_tail(&e, position, output, record, error);
+        status = write_tail(&e, record, error);
     if (is_beaten != NULL)
         *is_beaten = e.is_beaten;
     end_encoding(&e);

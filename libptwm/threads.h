@@ -21,6 +21,16 @@ typedef enum ptwm_status (*ptwm_task_fn)(void *context, size_t task, unsigned wo
 enum ptwm_status ptwm_parallel_for(size_t n_tasks, unsigned threads, ptwm_task_fn run, void *context,
                                    struct ptwm_error *error);
 
+/*
+ * The same with results that are taken in order: each task fills one of n_slots slots (task mod n_slots), and the calling
+ * thread alone takes them, one after the other, while other tasks go on. No task begins before its slot has been taken.
+ */
+typedef enum ptwm_status (*ptwm_slot_fn)(void *context, size_t task, size_t slot, unsigned worker,
+                                         struct ptwm_error *error);
+typedef enum ptwm_status (*ptwm_take_fn)(void *context, size_t task, size_t slot, struct ptwm_error *error);
+enum ptwm_status ptwm_parallel_in_order(size_t n_tasks, size_t n_slots, unsigned threads, ptwm_slot_fn run,
+                                        ptwm_take_fn take, void *context, struct ptwm_error *error);
+
 /* threads, or the number of usable processors if it is 0; at most PTWM_MAX_THREADS. */
 unsigned ptwm_thread_count(unsigned threads);
 

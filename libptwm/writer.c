@@ -25,7 +25,7 @@ enum {
     MIN_ROW_ELEMENTS = 64,          /* shorter rows are taken together with the dimension before */
     COPY_NBYTES = 1 << 20,
     BATCHED_TENSOR_NBYTES = 16 << 20, /* larger tensors keep several threads busy by themselves */
-    BATCH_NBYTES = 64 << 20           /* of raw bytes that are coded in memory before they are written */
+    IN_FLIGHT_NBYTES = 128 << 20      /* of tensors that are coded in memory before they are written */
 };
 #define NO_GROUP UINT32_MAX
 
@@ -487,14 +487,13 @@ static enum ptwm_status encode_bytes(const struct ptwm_writer *w, const struct r
     return ptwm_segment_encode(&spec, output, record, error);
 }
 
-/* Encodes raw bytes as a new segment; *segment is its number. */
+/* Encodes raw bytes as a new segment; *segment is its number. With one thread it takes the calling thread's memory alone. */
 static enum ptwm_status encode_segment(struct ptwm_writer *w, const struct recipe *recipe, const uint8_t *data,
-                                       uint64_t nbytes, uint64_t row_nbytes, uint64_t *segment,
+                                       uint64_t nbytes, uint64_t row_nbytes, unsigned threads, uint64_t *segment,
                                        struct ptwm_error *error)
 {
     struct ptwm_segment_record record;
-    enum ptwm_status status = encode_bytes(w, recipe, data, nbytes, row_nbytes, w->threads, w->memory, w->output, &record,
-                                           error);
+    enum ptwm_status status = encode_bytes(w, recipe, data, nbytes, row_nbytes, threads, w->memory, w->output, &record, error);
 
     if (status == PTWM_OK && add_segment(w, &record, segment) != PTWM_OK)
         status = ptwm_fail(error, PTWM_ERR_MEMORY, "another segment");
@@ -543,7 +542,7 @@ static enum ptwm_status flush_group(struct ptwm_writer *w, uint32_t index, struc
 {
     struct group *group = w->groups[index];
     uint64_t segment = PTWM_NONE, tensor;
-    enum ptwm_status status = encode_segment(w, &group->recipe, group->raw.data, group->raw.nbytes, 0, &segment, error);
+    enum ptwm_status status = encode_segment(w, &group->recipe, group->raw.data, group->raw.nbytes, 0, 1, &segment, error);
 
     for (size_t i = 0; status == PTWM_OK && i < group->members.nbytes; i += sizeof tensor) {
         memcpy(&tensor, group->members.data + i, sizeof tensor);
@@ -728,7 +727,9 @@ static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tenso
     else if (prepared != NULL && prepared->is_encoded)
         status = write_segment(w, &prepared->record, &prepared->bytes, &t->segment, error);
     else
-        status = encode_segment(w, recipe, s->data, s->nbytes, row_nbytes(s), &t->segment, error);
+        /* What is prepared for others keeps the other threads busy, and their memory. */
+        status = encode_segment(w, recipe, s->data, s->nbytes, row_nbytes(s), prepared != NULL ? 1 : w->threads, &t->segment,
+                                error);
     if (status == PTWM_OK && remember_bytes(w, index) != PTWM_OK)
         status = ptwm_fail(error, PTWM_ERR_MEMORY, "another tensor");
     return status;
@@ -791,9 +792,9 @@ enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor
 
 /* Tensors that are encoded side by side. */
 struct batch {
-    const struct ptwm_writer *w;
+    struct ptwm_writer *w;
     const struct ptwm_tensor_spec *specs;
-    struct prepared *prepared;
+    struct prepared *prepared; /* slots */
 };
 
 static int append_bytes(void *context, const void *data, size_t nbytes)
@@ -811,6 +812,7 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
     enum ptwm_status status = recipe != NULL ? make_recipe(s, recipe, error) : PTWM_ERR_MEMORY;
 
     /* Results are rarely larger than the raw bytes, and by little. */
+    prepared->bytes.nbytes = 0;
     if (status == PTWM_OK)
         status = ptwm_bytes_reserve(&prepared->bytes, s->nbytes + 4096);
     if (status == PTWM_OK)
@@ -828,53 +830,61 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
  * Prepares one tensor. What fails here fails again when it is the tensor's turn, which is when it is reported; so the only
  * thing to do about it is to leave the tensor as it is.
  */
-static enum ptwm_status prepare(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+static enum ptwm_status prepare(void *context, size_t task, size_t slot, unsigned worker, struct ptwm_error *error)
 {
     const struct batch *batch = context;
     const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, task));
-    struct prepared *prepared = &batch->prepared[task];
+    struct prepared *prepared = &batch->prepared[slot];
 
-    if (check_spec(&s, error) != PTWM_OK || s.nbytes == 0)
+    (void)error;
+    prepared->is_encoded = false;
+    if (check_spec(&s, NULL) != PTWM_OK || s.nbytes == 0)
         return PTWM_OK;
     prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
     if (s.nbytes > GROUPED_TENSOR_NBYTES)
-        (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, error);
+        (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, NULL);
     return PTWM_OK;
 }
 
-/* How many of n tensors make a batch: those in a row that are not large, up to BATCH_NBYTES. */
-static size_t batch_length(const struct ptwm_tensor_spec *specs, size_t n)
+static enum ptwm_status add_from_slot(void *context, size_t task, size_t slot, struct ptwm_error *error)
 {
-    uint64_t nbytes = 0;
+    const struct batch *batch = context;
+    const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, task));
+    return add_prepared(batch->w, &s, s.nbytes > 0 ? &batch->prepared[slot] : NULL, error);
+}
+
+/* The largest tensor of a batch, so that all in flight take no more than IN_FLIGHT_NBYTES. */
+static uint64_t batched_nbytes(const struct ptwm_writer *w)
+{
+    const uint64_t most = IN_FLIGHT_NBYTES / (2 * w->threads);
+    return most < BATCHED_TENSOR_NBYTES ? most : BATCHED_TENSOR_NBYTES;
+}
+
+/* How many of n tensors make a batch: those in a row that are not large. */
+static size_t batch_length(const struct ptwm_writer *w, const struct ptwm_tensor_spec *specs, size_t n)
+{
     size_t i = 0;
 
-    for (; i < n; i++) {
-        const uint64_t own = spec_at(specs, i)->nbytes;
-        nbytes += own;
-        if (own > BATCHED_TENSOR_NBYTES || nbytes > BATCH_NBYTES)
-            break;
-    }
+    while (i < n && spec_at(specs, i)->nbytes <= batched_nbytes(w))
+        i++;
     return i;
 }
 
 static enum ptwm_status add_batch(struct ptwm_writer *w, const struct ptwm_tensor_spec *specs, size_t n,
                                   struct ptwm_error *error)
 {
-    struct batch batch = { w, specs, ptwm_calloc(w->allocator, n, sizeof *batch.prepared) };
+    const size_t n_slots = 2 * (size_t)w->threads;
+    struct batch batch = { w, specs, ptwm_calloc(w->allocator, n_slots, sizeof *batch.prepared) };
     enum ptwm_status status;
 
     if (batch.prepared == NULL)
         return poison(w, ptwm_fail(error, PTWM_ERR_MEMORY, "%zu tensors", n));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n_slots; i++)
         batch.prepared[i].bytes.allocator = w->allocator;
-    status = ptwm_parallel_for(n, w->threads, prepare, &batch, error);
-    for (size_t i = 0; i < n; i++) {
-        const struct ptwm_tensor_spec s = complete_spec(spec_at(specs, i));
-        if (status == PTWM_OK)
-            status = add_prepared(w, &s, s.nbytes > 0 ? &batch.prepared[i] : NULL, error);
+    status = ptwm_parallel_in_order(n, n_slots, w->threads, prepare, add_from_slot, &batch, error);
+    for (size_t i = 0; i < n_slots; i++)
         ptwm_bytes_release(&batch.prepared[i].bytes);
-    }
-    ptwm_release(w->allocator, batch.prepared, n, sizeof *batch.prepared);
+    ptwm_release(w->allocator, batch.prepared, n_slots, sizeof *batch.prepared);
     return status;
 }
 
@@ -887,7 +897,7 @@ enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *w, const struct ptwm_t
         status = ptwm_fail(error, PTWM_ERR_ARGUMENT, "specs");
     for (size_t i = 0; i < n_specs && status == PTWM_OK;) {
         const struct ptwm_tensor_spec *next = spec_at(specs, i);
-        const size_t n = w->threads > 1 ? batch_length(next, n_specs - i) : 0;
+        const size_t n = w->threads > 1 ? batch_length(w, next, n_specs - i) : 0;
         status = n > 1 ? add_batch(w, next, n, error) : ptwm_writer_add(w, next, error);
         i += n > 1 ? n : 1;
     }

@@ -64,9 +64,11 @@ static unsigned char *read_file(const char *path, size_t *nbytes)
 {
     FILE *f = fopen(path, "rb");
     unsigned char *data;
-    long length;
+    long length = 0;
 
-    if (f == NULL || fseek(f, 0, SEEK_END) != 0 || (length = ftell(f)) < 8)
+    if (f != NULL && fseek(f, 0, SEEK_END) == 0)
+        length = ftell(f);
+    if (length < 8)
         die("cannot read the file");
     rewind(f);
     data = allocate((size_t)length);
