@@ -13,10 +13,12 @@ enum {
     MIN_WORDS = 16 << RATE_BITS /* for fewer than these the full table of a careful look is cheap enough */
 };
 
+#define HASH_FACTOR INT64_C(0x9E3779B1)
+
 /* A hash of a word: 64 bits by a product of 32, so that short vectors can do it too. */
 static inline uint64_t hash_word(uint64_t word)
 {
-    return ((word ^ word >> 31) & 0xffffffffu) * UINT64_C(0x9E3779B1);
+    return ((word ^ word >> 31) & 0xffffffffu) * (uint64_t)HASH_FACTOR;
 }
 
 static inline bool is_chosen(uint64_t hash)
@@ -29,36 +31,6 @@ struct seen {
     size_t n_chosen, n_again, n_zero;
 };
 
-/* Looks at a block of BLOCK words; the hashing is one loop that compilers vectorise. */
-#define DEFINE_LOOK(name, attributes)                                       \
-    attributes static size_t name(const uint8_t *data, uint32_t *n_zero)    \
-    {                                                                       \
-        uint64_t any = 0, zeros = 0;                                        \
-        for (size_t i = 0; i < BLOCK; i++) {                                \
-            const uint64_t word = ptwm_load64(data + 8 * i);                \
-            any += is_chosen(hash_word(word));                              \
-            zeros += word == 0;                                             \
-        }                                                                   \
-        *n_zero = (uint32_t)zeros;                                          \
-        return (size_t)any;                                                 \
-    }
-
-DEFINE_LOOK(look_c99, )
-#if defined(PTWM_X86)
-DEFINE_LOOK(look_avx2, __attribute__((target("avx2"))))
-#endif
-
-typedef size_t (*look_fn)(const uint8_t *, uint32_t *);
-
-static look_fn select_look(void)
-{
-#if defined(PTWM_X86)
-    if (ptwm_cpu_level() == PTWM_CPU_AVX512 || ptwm_cpu_level() == PTWM_CPU_AVX2)
-        return look_avx2;
-#endif
-    return look_c99;
-}
-
 static void look_up(struct seen *seen, uint64_t word)
 {
     uint64_t *slot = &seen->words[(word * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - TABLE_BITS)];
@@ -66,6 +38,48 @@ static void look_up(struct seen *seen, uint64_t word)
     seen->n_chosen++;
     seen->n_again += *slot == word;
     *slot = word;
+}
+
+/*
+ * Looks at n_words words, a multiple of BLOCK. Whether a block has words to look up is found out in a loop that compilers
+ * vectorise.
+ */
+#define DEFINE_LOOK(name, attributes)                                                   \
+    attributes static void name(const uint8_t *data, size_t n_words, struct seen *seen) \
+    {                                                                                   \
+        for (size_t i = 0; i < n_words; i += BLOCK, data += 8 * BLOCK) {                \
+            uint64_t n_chosen = 0, n_zero = 0;                                          \
+            for (size_t k = 0; k < BLOCK; k++) {                                        \
+                const uint64_t word = ptwm_load64(data + 8 * k);                        \
+                n_chosen += is_chosen(hash_word(word));                                 \
+                n_zero += word == 0;                                                    \
+            }                                                                           \
+            seen->n_zero += (size_t)n_zero;                                             \
+            for (size_t k = 0; n_chosen > 0 && k < BLOCK; k++)                          \
+                if (is_chosen(hash_word(ptwm_load64(data + 8 * k))))                    \
+                    look_up(seen, ptwm_load64(data + 8 * k));                           \
+        }                                                                               \
+    }
+
+DEFINE_LOOK(look_c99, )
+#if defined(PTWM_X86)
+DEFINE_LOOK(look_avx2, __attribute__((target("avx2"))))
+#include "x86/repetition_impl.h"
+#endif
+
+static void look(const uint8_t *data, size_t n_words, struct seen *seen)
+{
+#if defined(PTWM_X86)
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512) {
+        look_avx512(data, n_words, seen);
+        return;
+    }
+    if (ptwm_cpu_level() == PTWM_CPU_AVX2) {
+        look_avx2(data, n_words, seen);
+        return;
+    }
+#endif
+    look_c99(data, n_words, seen);
 }
 
 /* One word in 64, zeros at the same rate: for where the faster way sees too little. */
@@ -91,24 +105,15 @@ static bool is_repetitive_with_care(const uint8_t *data, size_t n_words)
 
 static bool chunk_is_repetitive(const uint8_t *data, size_t n_words)
 {
-    const look_fn look = select_look();
+    const size_t whole = n_words / BLOCK * BLOCK;
     struct seen seen;
-    size_t i = 0, expected;
+    size_t expected;
 
     if (n_words < MIN_WORDS)
         return is_repetitive_with_care(data, n_words);
     memset(&seen, 0, sizeof seen);
-    for (; i + BLOCK <= n_words; i += BLOCK) {
-        uint32_t n_zero;
-        if (look(data + 8 * i, &n_zero) > 0)
-            for (size_t k = i; k < i + BLOCK; k++) {
-                const uint64_t word = ptwm_load64(data + 8 * k);
-                if (is_chosen(hash_word(word)))
-                    look_up(&seen, word);
-            }
-        seen.n_zero += n_zero;
-    }
-    expected = (i - seen.n_zero) >> RATE_BITS;
+    look(data, whole, &seen);
+    expected = (whole - seen.n_zero) >> RATE_BITS;
     /* A few different words, none of which happens to be chosen, would escape; they make themselves felt in the number. */
     if (seen.n_chosen < expected / 2 || expected < 16)
         return is_repetitive_with_care(data, n_words);
