@@ -26,9 +26,9 @@ uint64_t ptwm_file_nbytes(const struct ptwm_file *file);
 uint64_t ptwm_file_bytes_read(const struct ptwm_file *file);
 
 /*
- * nbytes bytes from offset on: *view points into the mapping or the caller's memory where there is one, else into scratch.
- * It holds until scratch is used again or the file is closed. PTWM_ERR_TRUNCATED if the file does not have them,
- * PTWM_ERR_IO, PTWM_ERR_MEMORY; error gets the file offset.
+ * nbytes bytes from offset on: *view points into the mapping or the caller's memory where there is one, else into
+ * scratch. It holds until scratch is used again or the file is closed. PTWM_ERR_TRUNCATED if the file does not have
+ * them, PTWM_ERR_IO, PTWM_ERR_MEMORY; error gets the file offset.
  */
 enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
                                 struct ptwm_bytes *scratch, const uint8_t **view, struct ptwm_error *error);

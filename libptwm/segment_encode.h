@@ -25,8 +25,9 @@ struct ptwm_encode_spec {
 };
 
 /*
- * Encodes a segment, appends it to output (with the padding that it needs) and fills *record. Memory beyond the output is
- * bounded by a window of 16 MiB or one chunk, whatever nbytes is. The bytes depend on the spec alone, not on threads.
+ * Encodes a segment, appends it to output (with the padding that it needs) and fills *record. Memory beyond the output
+ * is bounded by a window of 16 MiB or one chunk, whatever nbytes is. The bytes depend on the spec alone, not on
+ * threads.
  */
 enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
                                      struct ptwm_segment_record *record, struct ptwm_error *error);
