@@ -34,6 +34,7 @@ struct piece {
     size_t nbytes;
     uint8_t *to;
     uint64_t tensor;
+    uint64_t segment;
 };
 
 struct batch {
@@ -167,7 +168,7 @@ static void cut_range(struct batch *b, const struct range *range, const struct p
         const uint64_t chunk_end = chunk_begin + ptwm_tail_chunk_nbytes(tail, chunk);
         const uint64_t end = range->end < chunk_end ? range->end : chunk_end;
         const struct piece piece = { tail, chunk, (size_t)(at - chunk_begin), (size_t)(end - at),
-                                     range->buffer + (at - range->begin), range->tensor };
+                                     range->buffer + (at - range->begin), range->tensor, range->segment };
         b->pieces[b->n_pieces++] = piece;
         at = end;
     }
@@ -209,6 +210,39 @@ static enum ptwm_status make_tasks(struct batch *b, struct ptwm_error *error)
     return PTWM_OK;
 }
 
+/* ------------------------------------------------------------------------------------------------------- cache */
+
+/* Serves a range from the segment that is kept, if it is that one and nobody else is looking. */
+static bool serve_from_cache(const struct ptwm_reader *reader, const struct range *range, bool check_crc)
+{
+    struct ptwm_segment_cache *cache = reader->cache;
+    bool hit;
+
+    if (pthread_mutex_trylock(&cache->lock) != 0)
+        return false;
+    hit = cache->segment == range->segment && (cache->is_checked || !check_crc);
+    if (hit)
+        memcpy(range->buffer, cache->raw.data + range->begin, (size_t)(range->end - range->begin));
+    pthread_mutex_unlock(&cache->lock);
+    return hit;
+}
+
+/* Keeps a segment of one small chunk, decoded for a part of it, and gives the memory of the one before in exchange. */
+static void keep_in_cache(const struct batch *b, const struct piece *piece, struct ptwm_bytes *raw)
+{
+    struct ptwm_segment_cache *cache = b->reader->cache;
+    struct ptwm_bytes old;
+
+    if (piece->tail->n_chunks > 1 || raw->nbytes > PTWM_CACHED_SEGMENT_NBYTES || pthread_mutex_trylock(&cache->lock) != 0)
+        return;
+    old = cache->raw;
+    cache->raw = *raw;
+    *raw = old;
+    cache->segment = piece->segment;
+    cache->is_checked = b->check_crc || !(piece->tail->segment.flags & PTWM_SEGMENT_CHECKED);
+    pthread_mutex_unlock(&cache->lock);
+}
+
 /* Decodes one chunk: into its only taker's buffer if that wants all of it, else aside, for all to copy from. */
 static enum ptwm_status run_task(void *context, size_t task, unsigned worker, struct ptwm_error *error)
 {
@@ -231,6 +265,8 @@ static enum ptwm_status run_task(void *context, size_t task, unsigned worker, st
     }
     for (size_t i = 0; i < n_pieces && !direct; i++)
         memcpy(pieces[i].to, raw + pieces[i].offset, pieces[i].nbytes);
+    if (!direct)
+        keep_in_cache(b, pieces, &scratch->raw);
     return PTWM_OK;
 }
 
@@ -343,16 +379,18 @@ enum ptwm_status ptwm_reader_decode(const struct ptwm_reader *reader, const stru
     struct range *ranges;
     size_t n_ranges;
     enum ptwm_status status;
+    bool check_crc;
 
     if (reader == NULL || (requests == NULL && n_requests > 0))
         return ptwm_fail(error, PTWM_ERR_ARGUMENT, "reader or requests");
     if (given != NULL)
         memcpy(&options, given, given->struct_nbytes < sizeof options ? given->struct_nbytes : sizeof options);
+    check_crc = !(options.flags & PTWM_DECODE_SKIP_CRC);
     ranges = ptwm_alloc(reader->allocator, n_requests, sizeof *ranges);
     if (ranges == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "%zu requests", n_requests);
     status = resolve(reader, requests, n_requests, options.max_nbytes, ranges, &n_ranges, error);
-    if (status == PTWM_OK) {
+    if (status == PTWM_OK && (n_ranges != 1 || !serve_from_cache(reader, ranges, check_crc))) {
         qsort(ranges, n_ranges, sizeof *ranges, compare_ranges);
         status = run_batches(reader, ranges, n_ranges, &options, error);
     }
