@@ -464,31 +464,54 @@ const struct ptwm_bytes *ptwm_output_memory(const struct ptwm_output *output)
 
 /* ------------------------------------------------------------------------------------------------------- memory */
 
-enum { OWN_MAPPING_NBYTES = 2 << 20, ALIGNMENT = 64 };
+enum { HUGE_PAGE_NBYTES = 2 << 20, ALIGNMENT = 64 };
+
+/*
+ * A mapping that begins where a huge page may: page faults, not decoding, bound the first use of memory, and huge pages
+ * have 512 times fewer of them. What the alignment takes too much is given back.
+ */
+static void *map_pages(size_t nbytes)
+{
+    const size_t page = HUGE_PAGE_NBYTES;
+    uint8_t *p, *aligned;
+
+    if (nbytes > SIZE_MAX - page)
+        return NULL;
+    p = mmap(NULL, nbytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    aligned = p + (page - (uintptr_t)p % page) % page;
+    if (aligned > p)
+        munmap(p, (size_t)(aligned - p));
+    /* From the first page that holds none of the nbytes bytes; the system's pages are powers of 2 below a huge one. */
+    {
+        const size_t small = (size_t)sysconf(_SC_PAGESIZE), kept = (nbytes + small - 1) / small * small;
+        if (p + nbytes + page > aligned + kept)
+            munmap(aligned + kept, (size_t)(p + nbytes + page - (aligned + kept)));
+    }
+#ifdef MADV_HUGEPAGE
+    (void)madvise(aligned, nbytes, MADV_HUGEPAGE);
+#endif
+    return aligned;
+}
 
 enum ptwm_status ptwm_memory_alloc(size_t nbytes, void **memory)
 {
     void *p = NULL;
 
-    if (nbytes >= OWN_MAPPING_NBYTES) {
-        p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED)
-            return PTWM_ERR_MEMORY;
-#ifdef MADV_HUGEPAGE
-        (void)madvise(p, nbytes, MADV_HUGEPAGE); /* page faults, not decoding, bound the first use of memory */
-#endif
-    } else {
-        if (posix_memalign(&p, ALIGNMENT, nbytes > 0 ? nbytes : 1) != 0)
-            return PTWM_ERR_MEMORY;
-        memset(p, 0, nbytes);
-    }
+    if (nbytes >= HUGE_PAGE_NBYTES)
+        p = map_pages(nbytes);
+    else if (posix_memalign(&p, ALIGNMENT, nbytes > 0 ? nbytes : 1) != 0)
+        p = NULL;
+    if (p == NULL)
+        return PTWM_ERR_MEMORY;
     *memory = p;
     return PTWM_OK;
 }
 
 void ptwm_memory_free(void *memory, size_t nbytes)
 {
-    if (memory != NULL && nbytes >= OWN_MAPPING_NBYTES)
+    if (memory != NULL && nbytes >= HUGE_PAGE_NBYTES)
         munmap(memory, nbytes);
     else
         free(memory);

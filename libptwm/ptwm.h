@@ -185,9 +185,9 @@ struct ptwm_zstd {
 PTWM_API int ptwm_has_builtin_zstd(void);
 
 /*
- * Memory for decoded tensors: nbytes zeroed bytes, aligned to at least 64. From 2 MiB up it is a mapping of its own,
- * with huge pages where the system offers them. *memory is owned by the caller, who passes it to ptwm_memory_free with
- * the same nbytes. nbytes may be 0. Fails with PTWM_ERR_MEMORY.
+ * Memory for decoded tensors: nbytes bytes of undefined content, aligned to at least 64. From 2 MiB up it is a mapping
+ * of its own, with huge pages where the system offers them. *memory is owned by the caller, who passes it to
+ * ptwm_memory_free with the same nbytes. nbytes may be 0. Fails with PTWM_ERR_MEMORY.
  */
 PTWM_API enum ptwm_status ptwm_memory_alloc(size_t nbytes, void **memory);
 /* Frees what ptwm_memory_alloc gave. memory may be NULL. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptwm._dtypes import Dtype, is_big_endian, numpy_dtype, torch_dtype
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """Zeroed memory for one decoded tensor, aligned to 64 bytes at least, freed with its last view.
+    """Memory for one decoded tensor, of undefined content, aligned to 64 bytes at least, freed with its last view.
 
     MemoryError if there is none. `pointer` and `nbytes` are for C, the views for everybody else; they are writable and
     keep the memory alive by themselves. All memory for decoded tensors comes from here.
@@ -26,9 +27,34 @@ class Memory:
 
     __slots__ = ("nbytes", "pointer")
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, pointer: Any = None) -> None:
         self.nbytes = nbytes
-        self.pointer = _allocate(nbytes) if nbytes else ffi.NULL
+        self.pointer = pointer if pointer is not None else _allocate(nbytes) if nbytes else ffi.NULL
+
+    @classmethod
+    def for_many(cls, sizes: Sequence[int]) -> list[Memory]:
+        """Memory for several tensors that are decoded together.
+
+        Small ones share arenas, which have huge pages where the system offers them; an arena lives as long as one of
+        its tensors does.
+        """
+        plans: list[list[tuple[int, int]]] = [[]]  # for each arena: which tensor lies where
+        end = 0
+        for number, nbytes in enumerate(sizes):
+            if not 0 < nbytes < _SMALL_NBYTES:
+                continue
+            if end + nbytes > _ARENA_NBYTES:
+                plans.append([])
+                end = 0
+            plans[-1].append((number, end))
+            end += nbytes + -nbytes % _ALIGNMENT
+        shared = {}
+        for plan in plans:
+            if len(plan) > 1:
+                last, offset = plan[-1]
+                arena = _allocate(offset + sizes[last])
+                shared |= {number: _part(arena, offset) for number, offset in plan}
+        return [cls(nbytes, shared.get(number)) for number, nbytes in enumerate(sizes)]
 
     def array(self, dtype: Dtype, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """A numpy array over the memory; elements smaller than a byte are unpacked, hence copied.
@@ -88,6 +114,18 @@ def tensor_of_items(items: Any, element: torch.dtype) -> torch.Tensor:
 def to_device(tensor: torch.Tensor, device: Any) -> torch.Tensor:
     """A tensor moved to a device; None: as it is."""
     return tensor if device is None else tensor.to(device)
+
+
+# Tensors below this size share arenas: the library gives larger ones pages of their own. An arena is what one tensor that
+# is kept can keep alive of others.
+_SMALL_NBYTES = 2 << 20
+_ARENA_NBYTES = 8 << 20
+_ALIGNMENT = 64
+
+
+def _part(arena: Any, offset: int) -> Any:
+    """A place in an arena, which it keeps alive."""
+    return ffi.gc(arena + offset, lambda _, arena=arena: None)
 
 
 def _allocate(nbytes: int) -> Any:

@@ -363,7 +363,7 @@ class TensorIndex:
     def _fetch(self, records: Sequence[Record], check: str, max_nbytes: int | None) -> list[Memory]:
         """Whole tensors in native byte order, decoded together, each in its own memory."""
         self._check_limit(records, [record.nbytes for record in records], max_nbytes)
-        memories = [Memory(record.nbytes) for record in records]
+        memories = Memory.for_many([record.nbytes for record in records])
         parts = [Part(record, memory.pointer, memory.nbytes) for record, memory in zip(records, memories)]
         self._decode(parts, check, native=True)
         return memories
