@@ -171,7 +171,9 @@ enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const 
         n = tail.n_chunks;
     status = ptwm_window_fill(&window, 0, n, error);
     if (status == PTWM_OK) {
-        *cost_nbytes = window.set != PTWM_NO_SET ? window.symbols_cost_bits / 8 : 0;
+        *cost_nbytes = n * chain->n_planes * (spec->checked ? 8 : 4); /* in the chunk table */
+        if (window.set != PTWM_NO_SET)
+            *cost_nbytes += window.symbols_cost_bits / 8;
         for (uint64_t i = 0; i < n; i++)
             for (uint32_t p = 0; p < chain->n_planes; p++)
                 *cost_nbytes += plane_cost(&window, i, p);

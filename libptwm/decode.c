@@ -13,8 +13,9 @@
 #include "threads.h"
 
 enum {
-    BATCH_NBYTES = 256 << 20,
+    BATCH_NBYTES = 64 << 20, /* also how far reading is ahead of decoding */
     BATCH_REQUESTS = 4096,
+    PREFETCH_NBYTES = 64 << 10, /* smaller segments come with their neighbours */
     THREADING_NBYTES = 512 << 10 /* below this a thread costs more than it gives */
 };
 
@@ -298,11 +299,36 @@ static enum ptwm_status run_batch(struct batch *b, uint64_t nbytes, struct ptwm_
     return status;
 }
 
+/* How many of the ranges make the next batch, and how many raw bytes they have. */
+static size_t batch_size(const struct range *ranges, size_t n_ranges, uint64_t *nbytes)
+{
+    size_t n = 0;
+
+    *nbytes = 0;
+    while (n < n_ranges && n < BATCH_REQUESTS && *nbytes < BATCH_NBYTES) {
+        *nbytes += ranges[n].end - ranges[n].begin;
+        n++;
+    }
+    return n;
+}
+
+/* Begins to read the segments of a batch. Of large ones a part may do, but where its chunks lie only their tails tell. */
+static void prefetch(const struct ptwm_reader *reader, const struct range *ranges, size_t n_ranges)
+{
+    for (size_t i = 0; i < n_ranges; i++) {
+        const struct ptwm_segment_record *s = &reader->manifest.segments[ranges[i].segment];
+        const bool is_whole = ranges[i].end - ranges[i].begin == s->raw_nbytes;
+        if (is_whole && s->stored_nbytes >= PREFETCH_NBYTES)
+            ptwm_file_prefetch(reader->file, s->offset, s->stored_nbytes);
+    }
+}
+
 static enum ptwm_status run_batches(const struct ptwm_reader *reader, const struct range *ranges, size_t n_ranges,
                                     const struct ptwm_decode_options *options, struct ptwm_error *error)
 {
     struct batch *b = ptwm_calloc(reader->allocator, 1, sizeof *b);
     enum ptwm_status status = PTWM_OK;
+    uint64_t nbytes, ahead;
 
     if (b == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "decoding");
@@ -312,14 +338,11 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
     b->threads = ptwm_thread_count(options->threads);
     for (unsigned i = 0; i < b->threads; i++)
         ptwm_decode_scratch_init(&b->scratch[i], reader->allocator);
+    prefetch(reader, ranges, batch_size(ranges, n_ranges, &nbytes));
     for (size_t i = 0; i < n_ranges && status == PTWM_OK; i += b->n_ranges) {
-        uint64_t nbytes = 0;
         b->ranges = ranges + i;
-        b->n_ranges = 0;
-        while (b->n_ranges < n_ranges - i && b->n_ranges < BATCH_REQUESTS && nbytes < BATCH_NBYTES) {
-            nbytes += b->ranges[b->n_ranges].end - b->ranges[b->n_ranges].begin;
-            b->n_ranges++;
-        }
+        b->n_ranges = batch_size(b->ranges, n_ranges - i, &nbytes);
+        prefetch(reader, b->ranges + b->n_ranges, batch_size(b->ranges + b->n_ranges, n_ranges - i - b->n_ranges, &ahead));
         status = run_batch(b, nbytes, error);
     }
     for (unsigned i = 0; i < b->threads; i++)

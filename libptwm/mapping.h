@@ -37,6 +37,9 @@ enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, u
 enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
                                 struct ptwm_bytes *bytes, struct ptwm_error *error);
 
+/* Lets the system begin to read a range that will be wanted soon. Does nothing where it cannot; never fails. */
+void ptwm_file_prefetch(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes);
+
 /* ----------------------------------------------------------------------------------------------------- writing */
 
 /* A file that is written forward: at a path (atomically), into the caller's sink, or into memory. */
