@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -128,12 +129,46 @@ def _part(arena: Any, offset: int) -> Any:
     return ffi.gc(arena + offset, lambda _, arena=arena: None)
 
 
+# Freed blocks of pages, (size, address), oldest first. Who loads models in turn gets pages that the system need not clear
+# again, which takes longer than decoding. Destructors run at any time in any thread, so there is no lock: each operation on
+# the deque is atomic.
+_spare: deque[tuple[int, int]] = deque()
+_SPARE_NBYTES = 64 << 20
+
+
 def _allocate(nbytes: int) -> Any:
-    pointer = ffi.new("void **")
-    status = lib.ptwm_memory_alloc(nbytes, pointer)
-    if status != lib.PTWM_OK:
-        raise exception(status)
-    return ffi.gc(ffi.cast("char *", pointer[0]), lambda memory: lib.ptwm_memory_free(memory, nbytes), nbytes)
+    address = _take_spare(nbytes)
+    if address is None:
+        pointer = ffi.new("void **")
+        status = lib.ptwm_memory_alloc(nbytes, pointer)
+        if status != lib.PTWM_OK:
+            raise exception(status)
+        address = int(ffi.cast("uintptr_t", pointer[0]))
+    return ffi.gc(ffi.cast("char *", address), lambda _: _give_back(nbytes, address), nbytes)
+
+
+def _take_spare(nbytes: int) -> int | None:
+    for block in tuple(_spare):
+        if block[0] == nbytes:
+            try:
+                _spare.remove(block)
+            except ValueError:  # another thread was faster
+                continue
+            return block[1]
+    return None
+
+
+def _give_back(nbytes: int, address: int) -> None:
+    if not _SMALL_NBYTES <= nbytes <= _SPARE_NBYTES:
+        lib.ptwm_memory_free(ffi.cast("void *", address), nbytes)
+        return
+    _spare.append((nbytes, address))
+    while sum(size for size, _ in tuple(_spare)) > _SPARE_NBYTES:
+        try:
+            size, oldest = _spare.popleft()
+        except IndexError:
+            break
+        lib.ptwm_memory_free(ffi.cast("void *", oldest), size)
 
 
 def numpy_layout(dtype: Dtype, shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
