@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "float_split.h"
 #include "log2_fixed.h"
 #include "plane.h"
 #include "status.h"
@@ -10,45 +11,8 @@
 
 enum {
     DEFAULT_UNIT = 512,
-    MAX_UNIT = 4096, /* elements; longer rows are cut, so that a class can follow what changes within them */
-    TABLE_BITS = 12  /* of the table of words seen */
+    MAX_UNIT = 4096 /* elements; longer rows are cut, so that a class can follow what changes within them */
 };
-
-/* --------------------------------------------------------------------------------------------------- repetition */
-
-/*
- * Looks at one word in 64, chosen by its value, so that a repeated word is looked at each time, at any distance. Zeros,
- * of which sparse weights are full, are counted at the same rate.
- */
-static bool chunk_is_repetitive(const uint8_t *data, size_t nbytes)
-{
-    uint64_t seen[1 << TABLE_BITS];
-    size_t n_sampled = 0, n_again = 0, n_zero = 0;
-
-    memset(seen, 0, sizeof seen);
-    for (size_t i = 0; i + 8 <= nbytes; i += 8) {
-        const uint64_t word = ptwm_load64(data + i), h = word * 0x9E3779B97F4A7C15u;
-        if (word == 0) {
-            n_zero++;
-        } else if (h >> 58 == 0) {
-            uint64_t *slot = &seen[h >> (58 - TABLE_BITS) & ((1 << TABLE_BITS) - 1)];
-            n_sampled++;
-            n_again += *slot == word;
-            *slot = word;
-        }
-    }
-    n_sampled += n_zero / 64;
-    n_again += n_zero / 64;
-    return n_again > n_sampled / 8;
-}
-
-bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes)
-{
-    for (uint64_t i = 0; i < nbytes; i += chunk_nbytes)
-        if (chunk_is_repetitive(data + i, (size_t)(nbytes - i < chunk_nbytes ? nbytes - i : chunk_nbytes)))
-            return true;
-    return false;
-}
 
 /* ----------------------------------------------------------------------------------------------------- chunking */
 
@@ -181,4 +145,124 @@ enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const 
     ptwm_window_release(&window);
     ptwm_tail_release(&tail);
     return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------ sampling */
+
+/* Where the sample is taken: blocks at even distances, or everything. */
+enum { MAX_DISADVANTAGE = 64 }; /* 1 / 64: more than classes gain is not worth a look */
+enum { SAMPLE_BLOCKS = 32, SAMPLE_BLOCK_ELEMENTS = 512, SAMPLED_ROOM = SAMPLE_BLOCKS * SAMPLE_BLOCK_ELEMENTS * 4 };
+
+struct sample {
+    uint8_t raw[SAMPLED_ROOM];
+    size_t nbytes;
+    unsigned width; /* of an element: 1, 2 or 4 */
+};
+
+static void take_sample(const struct ptwm_encode_spec *spec, unsigned width, struct sample *sample)
+{
+    const size_t block = SAMPLE_BLOCK_ELEMENTS * width;
+    const uint64_t room = (spec->nbytes - block) / width;
+
+    sample->width = width;
+    sample->nbytes = SAMPLE_BLOCKS * block;
+    for (uint64_t i = 0; i < SAMPLE_BLOCKS; i++)
+        memcpy(sample->raw + i * block, spec->data + room * i / (SAMPLE_BLOCKS - 1) * width, block);
+}
+
+/* The order-0 cost of a histogram in bits, with what a sample's entropy falls short of the whole's on average. */
+static uint64_t histogram_bits(const uint32_t *histogram, uint32_t n_bins)
+{
+    uint64_t n_used = 0;
+
+    for (uint32_t i = 0; i < n_bins; i++)
+        n_used += histogram[i] > 0;
+    /* Miller and Madow: (n_used - 1) / (2 n) nats an element, n elements. */
+    return (ptwm_entropy_fixed(histogram, n_bins) + (n_used > 0 ? n_used - 1 : 0) * 47274) / PTWM_LOG2_ONE;
+}
+
+/* What the sample's bytes would cost in planes, each byte of an element of width bytes in its own. */
+static uint64_t bytes_bits(const struct sample *sample, unsigned width)
+{
+    const uint64_t raw_bits = 8 * sample->nbytes / width;
+    uint64_t bits = 0;
+
+    for (unsigned b = 0; b < width; b++) {
+        uint32_t histogram[256] = { 0 };
+        uint64_t plane_bits;
+        for (size_t i = b; i < sample->nbytes; i += width)
+            histogram[sample->raw[i]]++;
+        plane_bits = histogram_bits(histogram, 256);
+        bits += plane_bits < raw_bits ? plane_bits : raw_bits;
+    }
+    return bits;
+}
+
+/* What the low plane of 4-byte elements would cost, trimmed where blocks allow it. */
+static uint64_t low_bits(const struct sample *sample)
+{
+    uint64_t bits = 0;
+
+    for (size_t i = 0; sample->width == 4 && i < sample->nbytes; i += 4 * SAMPLE_BLOCK_ELEMENTS) {
+        unsigned any = 0, t = 0;
+        for (size_t k = 0; k < SAMPLE_BLOCK_ELEMENTS; k++)
+            any |= ptwm_load16(sample->raw + i + 4 * k);
+        while (t < 16 && (any >> t & 1) == 0)
+            t++;
+        bits += (16 - t) * (uint64_t)SAMPLE_BLOCK_ELEMENTS;
+    }
+    return bits;
+}
+
+/* The same as bytes_bits for a label step, without low planes. */
+static uint64_t label_bits(const struct sample *sample, const struct ptwm_step *label)
+{
+    const size_t n = sample->nbytes / sample->width, width = sample->width;
+    const unsigned mask = (1u << label->bits) - 1;
+    uint32_t histogram[1 << 9] = { 0 };
+
+    for (size_t i = 0; i < n; i++)
+        histogram[(width == 1 ? sample->raw[i] : ptwm_load16(sample->raw + (i + 1) * width - 2)) >> label->shift & mask]++;
+    return histogram_bits(histogram, mask + 1) + ((width == 1 ? 8u : 16u) - label->bits) * (uint64_t)n;
+}
+
+/* What a chain would cost, or UINT64_MAX if this cannot tell. */
+static uint64_t chain_bits(const struct sample *sample, const struct ptwm_parsed_chain *chain)
+{
+    if (chain->n_steps == 0)
+        return bytes_bits(sample, 1);
+    if (chain->n_steps > 1)
+        return UINT64_MAX;
+    if (chain->steps[0].kind == PTWM_STEP_BYTES)
+        return chain->steps[0].width == sample->width ? bytes_bits(sample, sample->width) : UINT64_MAX;
+    if (chain->label == NULL || chain->label->width != sample->width || chain->label->bits > 9)
+        return UINT64_MAX;
+    return label_bits(sample, chain->label) + low_bits(sample);
+}
+
+bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled_choice *choice)
+{
+    const enum ptwm_float_kind kind = ptwm_float_kind_of(&spec->chains[0]);
+    const unsigned width = ptwm_float_width(kind);
+    uint64_t best = UINT64_MAX, rival = UINT64_MAX;
+    struct sample sample;
+
+    if (kind == PTWM_FLOAT_NONE || spec->nbytes < SAMPLE_BLOCKS * SAMPLE_BLOCK_ELEMENTS * (uint64_t)width)
+        return false;
+    take_sample(spec, width, &sample);
+    for (size_t i = 0; i < spec->n_chains; i++) {
+        const uint64_t bits = chain_bits(&sample, &spec->chains[i]);
+        if (bits == UINT64_MAX)
+            return false;
+        if (ptwm_float_kind_of(&spec->chains[i]) == PTWM_FLOAT_NONE) {
+            rival = bits < rival ? bits : rival;
+        } else if (bits < best) {
+            best = bits;
+            choice->chain = i;
+        }
+    }
+    choice->rival_bits = rival;
+    choice->n_bits = 8 * sample.nbytes;
+    choice->low_bits = low_bits(&sample);
+    return best <= rival + rival / MAX_DISADVANTAGE;
 }

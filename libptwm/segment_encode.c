@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "choose.h"
+#include "float_encode.h"
 #include "plane.h"
 #include "status.h"
 #include "threads.h"
@@ -16,50 +17,102 @@ struct encoding {
     bool try_zstd;
     struct ptwm_tail tail;
     struct ptwm_window window;
-    struct ptwm_bytes *stored; /* of each chunk of the window */
+    struct ptwm_float_window fast;
+    const struct ptwm_sampled_choice *rival; /* NULL, or what the first window's model has to be better than */
+    bool is_beaten;                     /* it was not: nothing has been written */
+    bool is_fast;                       /* of the present window: it is in fast, not in window */
+    struct ptwm_float_scratch *scratch; /* of each thread */
+    unsigned threads;
+    struct ptwm_bytes *stored;          /* of each chunk of a run */
     uint64_t stored_capacity;
 };
 
 /* ------------------------------------------------------------------------------------------------------- chunks */
 
-static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
+                                      struct ptwm_plane_record *records, struct ptwm_error *error)
 {
-    struct encoding *e = context;
-    const uint64_t chunk = e->window.first_chunk + task;
-    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
     struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL };
     enum ptwm_status status = PTWM_OK;
 
-    (void)worker;
     if (e->window.set != PTWM_NO_SET) {
         plan.classes = ptwm_window_classes(&e->window, chunk);
         plan.symbols = ptwm_window_symbols(&e->window, chunk);
     }
-    e->stored[task].nbytes = 0;
     for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {
         size_t nbytes;
         const uint8_t *plane = ptwm_window_plane(&e->window, chunk, p, &nbytes);
-        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, &e->stored[task], &records[p],
-                                   error);
+        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, stored, &records[p], error);
     }
     return status;
 }
 
-/* Writes a window's chunks in their order and places them. */
-static enum ptwm_status write_chunks(struct encoding *e, uint64_t *position, struct ptwm_output *output,
+/* A run of chunks of a window. */
+struct run {
+    struct encoding *e;
+    uint64_t first_chunk;
+};
+
+static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+{
+    const struct run *run = context;
+    struct encoding *e = run->e;
+    const uint64_t chunk = run->first_chunk + task;
+    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
+
+    e->stored[task].nbytes = 0;
+    if (e->is_fast)
+        return ptwm_float_encode_chunk(&e->fast, chunk, &e->scratch[worker], &e->stored[task], records, error);
+    return encode_planes(e, chunk, &e->stored[task], records, error);
+}
+
+/* Writes a run's chunks in their order and places them. */
+static enum ptwm_status write_chunks(const struct run *run, uint64_t n, uint64_t *position, struct ptwm_output *output,
                                      struct ptwm_error *error)
 {
     static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
+    struct encoding *e = run->e;
     enum ptwm_status status = PTWM_OK;
 
-    for (uint64_t i = 0; i < e->window.n_chunks && status == PTWM_OK; i++) {
+    for (uint64_t i = 0; i < n && status == PTWM_OK; i++) {
         const uint64_t begin = ptwm_chunk_position(*position, e->tail.segment.flags);
         status = ptwm_output_write(output, zeros, (size_t)(begin - *position), error);
         if (status == PTWM_OK)
             status = ptwm_output_write(output, e->stored[i].data, e->stored[i].nbytes, error);
-        e->tail.chunk_offset[e->window.first_chunk + i] = begin;
+        e->tail.chunk_offset[run->first_chunk + i] = begin;
         *position = begin + e->stored[i].nbytes;
     }
+    return status;
+}
+
+/* Prepares the window of n chunks from first on, the fast way if there is one. */
+static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t n, struct ptwm_error *error)
+{
+    e->is_fast = false;
+    if (e->fast.kind != PTWM_FLOAT_NONE) {
+        enum ptwm_status status = ptwm_float_window_fill(&e->fast, first, n, &e->is_fast, error);
+        if (status != PTWM_OK || e->is_fast)
+            return status;
+    }
+    return ptwm_window_fill(&e->window, first, n, error);
+}
+
+/* Whether the first window's model is better than what the sample says about the other chains. */
+static bool beats_rival(const struct encoding *e)
+{
+    const struct ptwm_sampled_choice *rival = e->rival;
+    const uint64_t raw_bits = 8 * e->fast.n * ptwm_float_width(e->fast.kind);
+
+    return e->is_fast && e->fast.symbols_cost_bits + e->fast.n * ptwm_float_rest_bits(e->fast.kind) <=
+                             (rival->rival_bits - rival->low_bits) * raw_bits / rival->n_bits;
+}
+
+/* Makes room for the segment's beginning and remembers where that is. */
+static enum ptwm_status begin_segment(struct encoding *e, struct ptwm_output *output, struct ptwm_error *error)
+{
+    enum ptwm_status status = ptwm_segment_pad(output, e->tail.segment.flags, error);
+
+    e->tail.segment.offset = ptwm_output_position(output);
     return status;
 }
 
@@ -70,12 +123,22 @@ static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *o
     enum ptwm_status status = PTWM_OK;
 
     for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
-        const uint64_t n = e->tail.n_chunks - i < step ? e->tail.n_chunks - i : step;
-        status = ptwm_window_fill(&e->window, i, n, error);
-        if (status == PTWM_OK)
-            status = ptwm_parallel_for((size_t)n, e->spec->threads, encode_chunk, e, error);
-        if (status == PTWM_OK)
-            status = write_chunks(e, position, output, error);
+        const uint64_t end = e->tail.n_chunks - i < step ? e->tail.n_chunks : i + step;
+        status = fill_window(e, i, end - i, error);
+        if (status == PTWM_OK && i == 0 && e->rival != NULL && !beats_rival(e)) {
+            e->is_beaten = true;
+            break;
+        }
+        if (status == PTWM_OK && i == 0)
+            status = begin_segment(e, output, error);
+        /* A thread alone writes each chunk while it is in the cache. */
+        for (struct run run = { e, i }; run.first_chunk < end && status == PTWM_OK;) {
+            const uint64_t n = end - run.first_chunk < e->stored_capacity ? end - run.first_chunk : e->stored_capacity;
+            status = ptwm_parallel_for((size_t)n, e->threads, encode_chunk, &run, error);
+            if (status == PTWM_OK)
+                status = write_chunks(&run, n, position, output, error);
+            run.first_chunk += n;
+        }
     }
     return status;
 }
@@ -99,54 +162,79 @@ static enum ptwm_status write_tail(struct encoding *e, uint64_t position, struct
 
 /* ------------------------------------------------------------------------------------------------------- chains */
 
+/* Whether there is a fast way: one label step of floats, coded with label rANS, and nothing else to be tried. */
+static bool has_fast_way(const struct ptwm_encode_spec *spec, bool try_zstd)
+{
+    return !spec->plain && !try_zstd && (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
+}
+
 static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
                                        const struct ptwm_parsed_chain *chain, bool try_zstd)
 {
+    const struct ptwm_allocator *allocator = spec->context->allocator;
+
     memset(e, 0, sizeof *e);
     e->spec = spec;
     e->try_zstd = try_zstd;
     if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     ptwm_window_init(&e->window, spec, &e->tail);
-    e->stored_capacity = ptwm_window_max_chunks(&e->tail);
+    ptwm_float_window_init(&e->fast, spec, &e->tail);
+    if (!has_fast_way(spec, try_zstd))
+        e->fast.kind = PTWM_FLOAT_NONE;
+    e->threads = spec->threads < e->tail.n_chunks ? spec->threads : (unsigned)e->tail.n_chunks;
+    e->stored_capacity = e->threads > 1 ? ptwm_window_max_chunks(&e->tail) : 1;
     if (e->stored_capacity > e->tail.n_chunks)
         e->stored_capacity = e->tail.n_chunks;
-    e->stored = ptwm_calloc(spec->context->allocator, e->stored_capacity, sizeof *e->stored);
+    e->stored = ptwm_calloc(allocator, e->stored_capacity, sizeof *e->stored);
     for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
-        e->stored[i].allocator = spec->context->allocator;
-    return e->stored != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+        e->stored[i].allocator = allocator;
+    e->scratch = ptwm_alloc(allocator, e->threads, sizeof *e->scratch);
+    for (unsigned i = 0; e->scratch != NULL && i < e->threads; i++)
+        ptwm_float_scratch_init(&e->scratch[i], allocator);
+    return e->stored != NULL && e->scratch != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
 }
 
 static void end_encoding(struct encoding *e)
 {
+    const struct ptwm_allocator *allocator = e->spec->context->allocator;
+
     for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
         ptwm_bytes_release(&e->stored[i]);
-    ptwm_release(e->spec->context->allocator, e->stored, e->stored_capacity, sizeof *e->stored);
+    ptwm_release(allocator, e->stored, e->stored_capacity, sizeof *e->stored);
+    for (unsigned i = 0; e->scratch != NULL && i < e->threads; i++)
+        ptwm_float_scratch_release(&e->scratch[i]);
+    ptwm_release(allocator, e->scratch, e->threads, sizeof *e->scratch);
+    if (e->fast.spec != NULL)
+        ptwm_float_window_release(&e->fast);
     if (e->window.spec != NULL)
         ptwm_window_release(&e->window);
     if (e->tail.allocator != NULL)
         ptwm_tail_release(&e->tail);
 }
 
-/* Encodes with one chain. */
+/*
+ * Encodes with one chain. If rival is not NULL, *is_beaten tells whether other chains promise to be better; then nothing has
+ * been written.
+ */
 static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                    bool try_zstd, struct ptwm_output *output, struct ptwm_segment_record *record,
+                                    bool try_zstd, const struct ptwm_sampled_choice *rival, bool *is_beaten,
+                                    struct ptwm_output *output, struct ptwm_segment_record *record,
                                     struct ptwm_error *error)
 {
     struct encoding e;
     enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd);
     uint64_t position = 0;
 
+    e.rival = rival;
     if (status != PTWM_OK)
         status = ptwm_fail(error, status, "a segment");
     if (status == PTWM_OK)
-        status = ptwm_segment_pad(output, e.tail.segment.flags, error);
-    if (status == PTWM_OK) {
-        e.tail.segment.offset = ptwm_output_position(output);
         status = encode_windows(&e, output, &position, error);
-    }
-    if (status == PTWM_OK)
+    if (status == PTWM_OK && !e.is_beaten)
         status = write_tail(&e, position, output, record, error);
+    if (is_beaten != NULL)
+        *is_beaten = e.is_beaten;
     end_encoding(&e);
     return status;
 }
@@ -174,7 +262,7 @@ static enum ptwm_status try_all(const struct ptwm_encode_spec *spec, bool try_zs
         status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
         if (status != PTWM_OK)
             break;
-        status = encode_with(spec, &spec->chains[i], try_zstd, output, &record, error);
+        status = encode_with(spec, &spec->chains[i], try_zstd, NULL, NULL, output, &record, error);
         if (status == PTWM_OK && record.stored_nbytes < best_nbytes) {
             best_nbytes = record.stored_nbytes;
             *best = i;
@@ -210,15 +298,23 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
                                        ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
+    struct ptwm_sampled_choice choice = { 0, 0, 0, 0 };
     enum ptwm_status status;
+    bool is_beaten;
     size_t best;
 
-    if (chosen && !suspicious && !spec->chains_are_callers)
+    if (chosen && !suspicious && !spec->chains_are_callers) {
+        if (ptwm_sample_chains(spec, &choice)) {
+            status = encode_with(spec, &spec->chains[choice.chain], false, &choice, &is_beaten, output, record, error);
+            if (status != PTWM_OK || !is_beaten)
+                return status;
+        }
         status = estimate_all(spec, &best, error);
-    else
+    } else {
         status = try_all(spec, try_zstd, &best, error);
+    }
     if (status == PTWM_OK)
-        status = encode_with(spec, &spec->chains[best], try_zstd, output, record, error);
+        status = encode_with(spec, &spec->chains[best], try_zstd, NULL, NULL, output, record, error);
     return status;
 }
 

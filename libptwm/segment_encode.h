@@ -18,6 +18,7 @@ struct ptwm_encode_spec {
     const struct ptwm_parsed_chain *chains; /* candidates; each one's granule divides nbytes */
     size_t n_chains;     /* at least 1 */
     bool chains_are_callers; /* not the STANDARD table's: all are tried in full */
+    bool plain;          /* for tests: no fast ways, only the general ones, which give the same */
     bool checked;        /* store CRCs of planes */
     uint64_t chunk_nbytes;
     unsigned threads;

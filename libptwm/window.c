@@ -144,8 +144,12 @@ static enum ptwm_status shift_chunk(void *context, size_t task, unsigned worker,
     return PTWM_OK;
 }
 
-/* Symbols per octave: floats whose symbol ends in k bits of mantissa have 2^k; what has no exponent has 1. */
-static uint32_t symbols_per_octave(const struct ptwm_step *label)
+bool ptwm_shifts_are_worth_a_look(uint64_t n_columns, uint64_t n)
+{
+    return n_columns >= MIN_COLUMNS && n_columns <= PTWM_MAX_COLUMNS && n / n_columns >= MIN_ROWS;
+}
+
+uint32_t ptwm_symbols_per_octave(const struct ptwm_step *label)
 {
     return label->width == 2 && label->shift == 6 && label->bits == 9     ? 2
            : label->width == 4 && label->shift == 6 && label->bits == 9   ? 2
@@ -164,13 +168,13 @@ static enum ptwm_status find_shifts(struct ptwm_window *w, struct ptwm_error *er
     bool pays = false;
     int16_t *shift;
 
-    if (n_columns < MIN_COLUMNS || n_columns > PTWM_MAX_COLUMNS || n_elements(w) / n_columns < MIN_ROWS)
+    if (!ptwm_shifts_are_worth_a_look(n_columns, n_elements(w)))
         return PTWM_OK;
     shift = ptwm_alloc(allocator, n_columns, sizeof *shift);
     if (shift == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "column shifts");
     status = ptwm_label_find_shifts(allocator, symbols_of(w, w->first_chunk), (size_t)(n_elements(w) / n_columns),
-                                    (uint32_t)n_columns, tail->model.bits, symbols_per_octave(tail->chain.label), shift,
+                                    (uint32_t)n_columns, tail->model.bits, ptwm_symbols_per_octave(tail->chain.label), shift,
                                     &pays);
     if (status == PTWM_OK && pays)
         status = ptwm_label_model_set_shifts(&w->tail->model, shift, (uint32_t)n_columns);

@@ -4,6 +4,7 @@
  * A large tensor becomes a segment at once. Small ones wait in groups of one dtype, which become segments when they are full
  * or the file ends. Tensors with equal bytes, found by their hash and compared, refer to the same range.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "cbor.h"
@@ -21,7 +22,9 @@ enum {
     GROUPED_TENSOR_NBYTES = 64 << 10,
     MAX_CHAINS = 64,
     MIN_ROW_ELEMENTS = 64,          /* shorter rows are taken together with the dimension before */
-    COPY_NBYTES = 1 << 20
+    COPY_NBYTES = 1 << 20,
+    BATCHED_TENSOR_NBYTES = 16 << 20, /* larger tensors keep several threads busy by themselves */
+    BATCH_NBYTES = 64 << 20           /* of raw bytes that are coded in memory before they are written */
 };
 #define NO_GROUP UINT32_MAX
 
@@ -452,10 +455,10 @@ static enum ptwm_status remember_bytes(struct ptwm_writer *w, uint64_t index)
 
 /* ----------------------------------------------------------------------------------------------------- encoding */
 
-/* Encodes raw bytes as a new segment; *segment is its number. */
-static enum ptwm_status encode_segment(struct ptwm_writer *w, const struct recipe *recipe, const uint8_t *data,
-                                       uint64_t nbytes, uint64_t row_nbytes, uint64_t *segment,
-                                       struct ptwm_error *error)
+/* Encodes raw bytes as a segment at the end of output. */
+static enum ptwm_status encode_bytes(const struct ptwm_writer *w, const struct recipe *recipe, const uint8_t *data,
+                                     uint64_t nbytes, uint64_t row_nbytes, unsigned threads, struct ptwm_output *output,
+                                     struct ptwm_segment_record *record, struct ptwm_error *error)
 {
     const struct ptwm_codec_context context = { w->allocator, w->zstd, w->level };
     const struct ptwm_encode_spec spec = { data,
@@ -465,13 +468,37 @@ static enum ptwm_status encode_segment(struct ptwm_writer *w, const struct recip
                                            recipe->chains,
                                            recipe->n_chains,
                                            recipe->chains_are_callers,
+                                           false,
                                            (w->flags & PTWM_WRITE_PLANE_CRC) != 0,
                                            w->chunk_nbytes,
-                                           w->threads,
+                                           threads,
                                            &context };
-    struct ptwm_segment_record record;
-    enum ptwm_status status = ptwm_segment_encode(&spec, w->output, &record, error);
+    return ptwm_segment_encode(&spec, output, record, error);
+}
 
+/* Encodes raw bytes as a new segment; *segment is its number. */
+static enum ptwm_status encode_segment(struct ptwm_writer *w, const struct recipe *recipe, const uint8_t *data,
+                                       uint64_t nbytes, uint64_t row_nbytes, uint64_t *segment,
+                                       struct ptwm_error *error)
+{
+    struct ptwm_segment_record record;
+    enum ptwm_status status = encode_bytes(w, recipe, data, nbytes, row_nbytes, w->threads, w->output, &record, error);
+
+    if (status == PTWM_OK && add_segment(w, &record, segment) != PTWM_OK)
+        status = ptwm_fail(error, PTWM_ERR_MEMORY, "another segment");
+    return status;
+}
+
+/* Writes a segment that has been encoded elsewhere. */
+static enum ptwm_status write_segment(struct ptwm_writer *w, const struct ptwm_segment_record *encoded,
+                                      const struct ptwm_bytes *bytes, uint64_t *segment, struct ptwm_error *error)
+{
+    struct ptwm_segment_record record = *encoded;
+    enum ptwm_status status = ptwm_segment_pad(w->output, record.flags, error);
+
+    record.offset = ptwm_output_position(w->output);
+    if (status == PTWM_OK)
+        status = ptwm_output_write(w->output, bytes->data, bytes->nbytes, error);
     if (status == PTWM_OK && add_segment(w, &record, segment) != PTWM_OK)
         status = ptwm_fail(error, PTWM_ERR_MEMORY, "another segment");
     return status;
@@ -656,10 +683,18 @@ static uint64_t row_nbytes(const struct ptwm_tensor_spec *s)
     return n > 1 && n * bits % 8 == 0 ? n * bits / 8 : 0;
 }
 
+/* What has been done for a tensor before it is its turn. */
+struct prepared {
+    uint64_t hash;
+    bool is_encoded;
+    struct ptwm_segment_record record;
+    struct ptwm_bytes bytes;
+};
+
 static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tensor_spec *s, const struct recipe *recipe,
-                                  uint64_t index, struct ptwm_error *error)
+                                  const struct prepared *prepared, uint64_t index, struct ptwm_error *error)
 {
-    const uint64_t hash = ptwm_xxh3_64(s->data, (size_t)s->nbytes);
+    const uint64_t hash = prepared != NULL ? prepared->hash : ptwm_xxh3_64(s->data, (size_t)s->nbytes);
     struct ptwm_tensor_record *t = &w->manifest.tensors[index];
     enum ptwm_status status;
     uint64_t equal;
@@ -678,6 +713,8 @@ static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tenso
     t->has_hash = (w->flags & PTWM_WRITE_PAYLOAD_HASH) != 0;
     if (s->nbytes <= GROUPED_TENSOR_NBYTES)
         status = add_to_group(w, recipe, s->data, s->nbytes, index, error);
+    else if (prepared != NULL && prepared->is_encoded)
+        status = write_segment(w, &prepared->record, &prepared->bytes, &t->segment, error);
     else
         status = encode_segment(w, recipe, s->data, s->nbytes, row_nbytes(s), &t->segment, error);
     if (status == PTWM_OK && remember_bytes(w, index) != PTWM_OK)
@@ -685,34 +722,162 @@ static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tenso
     return status;
 }
 
-enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor_spec *given, struct ptwm_error *error)
+/* Completes a caller's spec, which may be of an older and shorter kind. */
+static struct ptwm_tensor_spec complete_spec(const struct ptwm_tensor_spec *given)
 {
     struct ptwm_tensor_spec s = PTWM_TENSOR_SPEC_INIT;
+    memcpy(&s, given, given->struct_nbytes < sizeof s ? given->struct_nbytes : sizeof s);
+    return s;
+}
+
+/* Specs lie as far apart as the caller's kind of them is long. */
+static const struct ptwm_tensor_spec *spec_at(const struct ptwm_tensor_spec *specs, size_t i)
+{
+    return (const struct ptwm_tensor_spec *)(const void *)((const uint8_t *)specs + i * specs->struct_nbytes);
+}
+
+/* Adds a tensor, for which something may have been prepared. */
+static enum ptwm_status add_prepared(struct ptwm_writer *w, const struct ptwm_tensor_spec *s,
+                                     const struct prepared *prepared, struct ptwm_error *error)
+{
+    struct recipe *recipe = ptwm_alloc(w->allocator, 1, sizeof *recipe);
+    uint64_t index = w->manifest.n_tensors;
+    enum ptwm_status status;
+
+    if (recipe == NULL)
+        return poison(w, ptwm_fail(error, PTWM_ERR_MEMORY, "a tensor"));
+    status = check_spec(s, error);
+    if (status == PTWM_OK)
+        status = make_recipe(s, recipe, error);
+    if (status == PTWM_OK) {
+        status = add_record(w, s->name, s->name_nbytes, s->dtype, s->shape, s->n_dims, &index, error);
+        if (status == PTWM_ERR_MEMORY)
+            poison(w, status);
+        if (status == PTWM_OK && s->nbytes > 0)
+            status = poison(w, add_bytes(w, s, recipe, prepared, index, error));
+    }
+    if (status != PTWM_OK)
+        ptwm_fail_at(error, index, PTWM_NONE);
+    ptwm_release(w->allocator, recipe, 1, sizeof *recipe);
+    return status;
+}
+
+enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor_spec *given, struct ptwm_error *error)
+{
     enum ptwm_status status = check_open(w, error);
-    struct recipe *recipe;
-    uint64_t index = w != NULL ? w->manifest.n_tensors : 0;
+    struct ptwm_tensor_spec s;
 
     if (status == PTWM_OK && given == NULL)
         status = ptwm_fail(error, PTWM_ERR_ARGUMENT, "spec");
     if (status != PTWM_OK)
         return status;
-    memcpy(&s, given, given->struct_nbytes < sizeof s ? given->struct_nbytes : sizeof s);
-    recipe = ptwm_alloc(w->allocator, 1, sizeof *recipe);
-    if (recipe == NULL)
-        return poison(w, ptwm_fail(error, PTWM_ERR_MEMORY, "a tensor"));
-    status = check_spec(&s, error);
+    s = complete_spec(given);
+    return add_prepared(w, &s, NULL, error);
+}
+
+/* ------------------------------------------------------------------------------------------------- adding many */
+
+/* Tensors that are encoded side by side. */
+struct batch {
+    const struct ptwm_writer *w;
+    const struct ptwm_tensor_spec *specs;
+    struct prepared *prepared;
+};
+
+static int append_bytes(void *context, const void *data, size_t nbytes)
+{
+    return ptwm_bytes_append(context, data, nbytes) == PTWM_OK ? 0 : ENOMEM;
+}
+
+static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struct ptwm_tensor_spec *s,
+                                        struct prepared *prepared, struct ptwm_error *error)
+{
+    const struct ptwm_sink sink = { append_bytes, &prepared->bytes };
+    struct recipe *recipe = ptwm_alloc(w->allocator, 1, sizeof *recipe);
+    struct ptwm_output *output = NULL;
+    enum ptwm_status status = recipe != NULL ? make_recipe(s, recipe, error) : PTWM_ERR_MEMORY;
+
+    /* Results are rarely larger than the raw bytes, and by little. */
     if (status == PTWM_OK)
-        status = make_recipe(&s, recipe, error);
-    if (status == PTWM_OK) {
-        status = add_record(w, s.name, s.name_nbytes, s.dtype, s.shape, s.n_dims, &index, error);
-        if (status == PTWM_ERR_MEMORY)
-            poison(w, status);
-        if (status == PTWM_OK && s.nbytes > 0)
-            status = poison(w, add_bytes(w, &s, recipe, index, error));
-    }
-    if (status != PTWM_OK)
-        ptwm_fail_at(error, index, PTWM_NONE);
+        status = ptwm_bytes_reserve(&prepared->bytes, s->nbytes + 4096);
+    if (status == PTWM_OK)
+        status = ptwm_output_open_sink(&sink, w->allocator, &output, error);
+    if (status == PTWM_OK)
+        status = encode_bytes(w, recipe, s->data, s->nbytes, row_nbytes(s), 1, output, &prepared->record, error);
+    prepared->is_encoded = status == PTWM_OK;
+    ptwm_output_close(output);
     ptwm_release(w->allocator, recipe, 1, sizeof *recipe);
+    return status;
+}
+
+/*
+ * Prepares one tensor. What fails here fails again when it is the tensor's turn, which is when it is reported; so the only
+ * thing to do about it is to leave the tensor as it is.
+ */
+static enum ptwm_status prepare(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+{
+    const struct batch *batch = context;
+    const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, task));
+    struct prepared *prepared = &batch->prepared[task];
+
+    (void)worker;
+    if (check_spec(&s, error) != PTWM_OK || s.nbytes == 0)
+        return PTWM_OK;
+    prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
+    if (s.nbytes > GROUPED_TENSOR_NBYTES)
+        (void)encode_prepared(batch->w, &s, prepared, error);
+    return PTWM_OK;
+}
+
+/* How many of n tensors make a batch: those in a row that are not large, up to BATCH_NBYTES. */
+static size_t batch_length(const struct ptwm_tensor_spec *specs, size_t n)
+{
+    uint64_t nbytes = 0;
+    size_t i = 0;
+
+    for (; i < n; i++) {
+        const uint64_t own = spec_at(specs, i)->nbytes;
+        nbytes += own;
+        if (own > BATCHED_TENSOR_NBYTES || nbytes > BATCH_NBYTES)
+            break;
+    }
+    return i;
+}
+
+static enum ptwm_status add_batch(struct ptwm_writer *w, const struct ptwm_tensor_spec *specs, size_t n,
+                                  struct ptwm_error *error)
+{
+    struct batch batch = { w, specs, ptwm_calloc(w->allocator, n, sizeof *batch.prepared) };
+    enum ptwm_status status;
+
+    if (batch.prepared == NULL)
+        return poison(w, ptwm_fail(error, PTWM_ERR_MEMORY, "%zu tensors", n));
+    for (size_t i = 0; i < n; i++)
+        batch.prepared[i].bytes.allocator = w->allocator;
+    status = ptwm_parallel_for(n, w->threads, prepare, &batch, error);
+    for (size_t i = 0; i < n; i++) {
+        const struct ptwm_tensor_spec s = complete_spec(spec_at(specs, i));
+        if (status == PTWM_OK)
+            status = add_prepared(w, &s, s.nbytes > 0 ? &batch.prepared[i] : NULL, error);
+        ptwm_bytes_release(&batch.prepared[i].bytes);
+    }
+    ptwm_release(w->allocator, batch.prepared, n, sizeof *batch.prepared);
+    return status;
+}
+
+enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *w, const struct ptwm_tensor_spec *specs, size_t n_specs,
+                                      struct ptwm_error *error)
+{
+    enum ptwm_status status = check_open(w, error);
+
+    if (status == PTWM_OK && specs == NULL && n_specs > 0)
+        status = ptwm_fail(error, PTWM_ERR_ARGUMENT, "specs");
+    for (size_t i = 0; i < n_specs && status == PTWM_OK;) {
+        const struct ptwm_tensor_spec *next = spec_at(specs, i);
+        const size_t n = w->threads > 1 ? batch_length(next, n_specs - i) : 0;
+        status = n > 1 ? add_batch(w, next, n, error) : ptwm_writer_add(w, next, error);
+        i += n > 1 ? n : 1;
+    }
     return status;
 }
 

@@ -1,0 +1,456 @@
+#include "float_encode.h"
+
+#include "rest.h"
+#include "status.h"
+#include "threads.h"
+#include "trim.h"
+#include "window.h"
+
+enum { BLOCK = 512, MAX_UNIT = 4096 };
+
+/* ------------------------------------------------------------------------------------------------------- memory */
+
+void ptwm_float_scratch_init(struct ptwm_float_scratch *scratch, const struct ptwm_allocator *allocator)
+{
+    const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
+    scratch->labels = scratch->exceptions = scratch->plane = empty;
+}
+
+void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch)
+{
+    ptwm_bytes_release(&scratch->labels);
+    ptwm_bytes_release(&scratch->exceptions);
+    ptwm_bytes_release(&scratch->plane);
+}
+
+void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encode_spec *spec, struct ptwm_tail *tail)
+{
+    const struct ptwm_bytes empty = { spec->context->allocator, NULL, 0, 0 };
+
+    memset(w, 0, sizeof *w);
+    w->spec = spec;
+    w->tail = tail;
+    w->kind = ptwm_float_kind_of(&tail->chain);
+    w->shift = w->histograms = w->classes = empty;
+}
+
+void ptwm_float_window_release(struct ptwm_float_window *w)
+{
+    ptwm_bytes_release(&w->shift);
+    ptwm_bytes_release(&w->histograms);
+    ptwm_bytes_release(&w->classes);
+    ptwm_label_encoder_release(&w->encoder);
+}
+
+/* ------------------------------------------------------------------------------------------------------- access */
+
+static const uint8_t *raw_at(const struct ptwm_float_window *w, uint64_t element)
+{
+    return w->spec->data + element * ptwm_float_width(w->kind);
+}
+
+static size_t chunk_elements(const struct ptwm_float_window *w, uint64_t chunk)
+{
+    return ptwm_tail_chunk_nbytes(w->tail, chunk) / ptwm_float_width(w->kind);
+}
+
+/* The shifts of BLOCK elements from element on, or NULL. */
+static const uint16_t *shifts_at(const struct ptwm_float_window *w, uint64_t element)
+{
+    const uint32_t n_columns = w->tail->model.n_columns;
+    return n_columns > 0 ? (const uint16_t *)(const void *)w->shift.data + element % n_columns : NULL;
+}
+
+static uint32_t symbol_at(const struct ptwm_float_window *w, uint64_t element)
+{
+    const uint16_t *shift = shifts_at(w, element);
+    uint16_t symbol;
+
+    ptwm_float_symbols(w->kind, raw_at(w, element), 1, &symbol);
+    return (symbol - (shift != NULL ? *shift : 0u)) & ((1u << ptwm_float_bits(w->kind)) - 1);
+}
+
+/* The bins of m elements. */
+static void bins_at(const struct ptwm_float_window *w, uint64_t element, size_t m, uint8_t *bins)
+{
+    for (size_t i = 0; i < m; i += BLOCK)
+        ptwm_float_bins(w->kind, raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
+                        shifts_at(w, element + i), bins + i);
+}
+
+/* ------------------------------------------------------------------------------------------------------- shifts */
+
+/* Looks for shifts in a sample of the first window's rows. */
+static enum ptwm_status find_shifts(struct ptwm_float_window *w, uint32_t n_columns, int16_t *shift, bool *pays)
+{
+    const struct ptwm_allocator *allocator = w->spec->context->allocator;
+    const size_t n_rows = (size_t)(w->n / n_columns), n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
+    const uint64_t n = (uint64_t)n_sampled * n_columns;
+    uint16_t *symbols = ptwm_alloc(allocator, n, sizeof *symbols);
+    enum ptwm_status status = PTWM_ERR_MEMORY;
+
+    if (symbols != NULL) {
+        for (size_t i = 0; i < n_sampled; i++)
+            ptwm_float_symbols(w->kind, raw_at(w, ptwm_label_sample_row(n_rows, n_columns, i) * (uint64_t)n_columns),
+                               n_columns, symbols + i * n_columns);
+        status = ptwm_label_find_sampled_shifts(allocator, symbols, n_rows, n_columns, ptwm_float_bits(w->kind),
+                                                ptwm_symbols_per_octave(w->tail->chain.label), shift, pays);
+    }
+    ptwm_release(allocator, symbols, n, sizeof *symbols);
+    return status;
+}
+
+/* Copies the model's shifts so that those of any BLOCK elements in a row can be read in a row. */
+static enum ptwm_status extend_shifts(struct ptwm_float_window *w)
+{
+    const struct ptwm_label_model *model = &w->tail->model;
+    uint16_t *extended = (uint16_t *)(void *)ptwm_bytes_scratch(&w->shift, 2 * ((uint64_t)model->n_columns + BLOCK));
+
+    if (extended == NULL)
+        return PTWM_ERR_MEMORY;
+    for (uint32_t i = 0, c = 0; i < model->n_columns + BLOCK; i++, c = c + 1 < model->n_columns ? c + 1 : 0)
+        extended[i] = model->wrapped[c];
+    return PTWM_OK;
+}
+
+static enum ptwm_status set_shifts(struct ptwm_float_window *w)
+{
+    const uint64_t n_columns = w->spec->row_nbytes / ptwm_float_width(w->kind);
+    const struct ptwm_allocator *allocator = w->spec->context->allocator;
+    enum ptwm_status status = PTWM_OK;
+    bool pays = false;
+    int16_t *shift;
+
+    if (!ptwm_shifts_are_worth_a_look(n_columns, w->n))
+        return PTWM_OK;
+    shift = ptwm_alloc(allocator, n_columns, sizeof *shift);
+    if (shift == NULL)
+        return PTWM_ERR_MEMORY;
+    status = find_shifts(w, (uint32_t)n_columns, shift, &pays);
+    if (status == PTWM_OK && pays)
+        status = ptwm_label_model_set_shifts(&w->tail->model, shift, (uint32_t)n_columns);
+    if (status == PTWM_OK && pays)
+        status = extend_shifts(w);
+    ptwm_release(allocator, shift, n_columns, sizeof *shift);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- counting */
+
+/* Chooses the bins by a sample; false if no range of symbols is enough. */
+static enum ptwm_status choose_bins(struct ptwm_float_window *w, bool *fits)
+{
+    const size_t n_blocks = ptwm_label_sample_blocks((size_t)w->n), block = n_blocks > 1 ? PTWM_SAMPLE_BLOCK : (size_t)w->n;
+    const uint32_t n_symbols = 1u << ptwm_float_bits(w->kind);
+    uint32_t histogram[1 << 9] = { 0 };
+    uint16_t symbols[PTWM_SAMPLE_BLOCK];
+
+    for (size_t b = 0; b < n_blocks; b++) {
+        const uint64_t begin = w->first_element + ptwm_label_sample_block((size_t)w->n, b);
+        for (size_t i = 0; i < block; i += PTWM_SAMPLE_BLOCK) {
+            const size_t m = block - i < PTWM_SAMPLE_BLOCK ? block - i : PTWM_SAMPLE_BLOCK;
+            const uint16_t *shift = shifts_at(w, begin + i);
+            ptwm_float_symbols(w->kind, raw_at(w, begin + i), m, symbols);
+            for (size_t k = 0; k < m; k++)
+                histogram[(symbols[k] - (shift != NULL ? shift[k] : 0u)) & (n_symbols - 1)]++;
+        }
+    }
+    *fits = ptwm_label_range_bins(&w->bins, histogram, ptwm_float_bits(w->kind));
+    return PTWM_OK;
+}
+
+/* Counts one chunk's units. */
+static enum ptwm_status count_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+{
+    struct ptwm_float_window *w = context;
+    const uint64_t chunk = w->first_chunk + task, first = ptwm_tail_first_element(w->tail, chunk);
+    const size_t n = chunk_elements(w, chunk), unit = w->tail->model.unit;
+    uint16_t *histogram = (uint16_t *)(void *)w->histograms.data + (first - w->first_element) / unit * PTWM_N_BINS;
+    uint8_t bins[MAX_UNIT];
+
+    (void)worker;
+    (void)error;
+    for (size_t i = 0; i < n; i += unit, histogram += PTWM_N_BINS) {
+        const size_t m = n - i < unit ? n - i : unit;
+        bins_at(w, first + i, m, bins);
+        ptwm_count_bins(bins, m, histogram);
+    }
+    return PTWM_OK;
+}
+
+static enum ptwm_status find_set(struct ptwm_float_window *w)
+{
+    struct ptwm_label_model *model = &w->tail->model;
+    const size_t n_units = (size_t)ptwm_ceil_div(w->n, model->unit);
+    const struct ptwm_label_counted counted = { w->spec->context->allocator, &w->bins, (size_t)w->n, model->bits,
+                                                model->unit, n_units, (const uint16_t *)(const void *)w->histograms.data };
+    struct ptwm_label_set set;
+    enum ptwm_status status;
+
+    if (ptwm_bytes_scratch(&w->classes, n_units) == NULL)
+        return PTWM_ERR_MEMORY;
+    status = ptwm_label_divide(&counted, &set, w->classes.data, &w->symbols_cost_bits);
+    if (status == PTWM_OK) {
+        w->set = model->n_sets;
+        status = ptwm_label_model_add_set(model, &set);
+    }
+    if (status == PTWM_OK) {
+        ptwm_label_encoder_release(&w->encoder);
+        status = ptwm_label_encoder_init(&w->encoder, w->spec->context->allocator, &set);
+    }
+    return status;
+}
+
+enum ptwm_status ptwm_float_window_fill(struct ptwm_float_window *w, uint64_t first_chunk, uint64_t n_chunks, bool *fits,
+                                        struct ptwm_error *error)
+{
+    const struct ptwm_tail *tail = w->tail;
+    const uint64_t last = first_chunk + n_chunks - 1;
+    enum ptwm_status status = PTWM_OK;
+
+    w->first_chunk = first_chunk;
+    w->n_chunks = n_chunks;
+    w->first_element = ptwm_tail_first_element(tail, first_chunk);
+    w->n = ptwm_tail_first_element(tail, last) - w->first_element + chunk_elements(w, last);
+    if (first_chunk == 0)
+        status = set_shifts(w);
+    if (status == PTWM_OK)
+        status = choose_bins(w, fits);
+    *fits = *fits && tail->model.unit <= MAX_UNIT && tail->model.n_sets < PTWM_MAX_SETS;
+    if (status == PTWM_OK && *fits) {
+        const uint64_t n_units = ptwm_ceil_div(w->n, tail->model.unit);
+        if (ptwm_bytes_scratch(&w->histograms, n_units * PTWM_N_BINS * sizeof(uint16_t)) == NULL)
+            status = PTWM_ERR_MEMORY;
+        if (status == PTWM_OK)
+            status = ptwm_parallel_for((size_t)n_chunks, w->spec->threads, count_chunk, w, error);
+        if (status == PTWM_OK)
+            status = find_set(w);
+    }
+    return status == PTWM_OK ? PTWM_OK : ptwm_fail(error, status, "a model of the symbols");
+}
+
+/* ------------------------------------------------------------------------------------------------------- planes */
+
+/* A chunk in the making. */
+struct chunk {
+    const struct ptwm_float_window *w;
+    const uint8_t *raw;
+    uint64_t first; /* element */
+    size_t n;
+    struct ptwm_float_scratch *scratch;
+    struct ptwm_bytes *stored;
+};
+
+static bool chooses(const struct chunk *c)
+{
+    return c->w->spec->method == PTWM_METHOD_MICROSCALE;
+}
+
+/* Ends a plane: it takes nbytes behind what is stored. */
+static void end_plane(struct chunk *c, enum ptwm_codec codec, size_t nbytes, struct ptwm_plane_record *record)
+{
+    record->codec = (uint8_t)codec;
+    record->stored_nbytes = (uint32_t)nbytes;
+    record->crc = ptwm_crc32c(0, c->stored->data + c->stored->nbytes, nbytes);
+    c->stored->nbytes += nbytes;
+}
+
+/* Whether all elements, of size bytes, are the same. */
+static bool is_constant(const uint8_t *plane, size_t nbytes, size_t size)
+{
+    return nbytes == size || memcmp(plane, plane + size, nbytes - size) == 0;
+}
+
+static enum ptwm_status put_low(struct chunk *c, struct ptwm_plane_record *record)
+{
+    uint8_t *plane = c->stored->data + c->stored->nbytes;
+    const size_t nbytes = 2 * c->n, unit = c->w->tail->model.unit;
+    bool any_trims = false;
+    uint64_t trimmed = nbytes;
+
+    for (size_t i = 0; i < c->n; i += unit) {
+        const size_t m = c->n - i < unit ? c->n - i : unit;
+        any_trims = (ptwm_float_lows(c->raw + 4 * i, m, plane + 2 * i) & 1) == 0 || any_trims;
+    }
+    if (chooses(c) && is_constant(plane, nbytes, 2)) {
+        end_plane(c, PTWM_CODEC_CONSTANT, 2, record);
+        return PTWM_OK;
+    }
+    if (chooses(c) && any_trims)
+        trimmed = ptwm_trim_nbytes(plane, c->n, (uint32_t)unit);
+    if (trimmed >= nbytes) {
+        end_plane(c, PTWM_CODEC_IDENTITY, nbytes, record);
+        return PTWM_OK;
+    }
+    if (ptwm_bytes_scratch(&c->scratch->plane, nbytes) == NULL)
+        return PTWM_ERR_MEMORY;
+    memcpy(c->scratch->plane.data, plane, nbytes);
+    ptwm_trim_encode(plane, c->scratch->plane.data, c->n, (uint32_t)unit);
+    end_plane(c, PTWM_CODEC_TRIM, (size_t)trimmed, record);
+    return PTWM_OK;
+}
+
+static void put_rests(struct chunk *c, struct ptwm_plane_record *record)
+{
+    const size_t nbytes = (size_t)ptwm_rest_nbytes(c->n, ptwm_float_rest_bits(c->w->kind));
+    uint8_t *plane = c->stored->data + c->stored->nbytes;
+
+    ptwm_float_rests(c->w->kind, c->raw, c->n, plane);
+    if (chooses(c) && is_constant(plane, nbytes, 1))
+        end_plane(c, PTWM_CODEC_CONSTANT, 1, record);
+    else
+        end_plane(c, PTWM_CODEC_IDENTITY, nbytes, record);
+}
+
+/* ------------------------------------------------------------------------------------------------------- symbols */
+
+static bool symbols_are_constant(const struct chunk *c)
+{
+    const uint32_t symbol = symbol_at(c->w, c->first), from_first = symbol - c->w->bins.first;
+    const size_t unit = c->w->tail->model.unit;
+    const uint32_t bin = symbol == 0 ? PTWM_ZERO_BIN : from_first < PTWM_SYMBOL_BINS ? from_first : PTWM_OTHER_BIN;
+    const uint16_t *histogram = (const uint16_t *)(const void *)c->w->histograms.data +
+                                (c->first - c->w->first_element) / unit * PTWM_N_BINS;
+    size_t i = 1;
+
+    for (size_t begin = 0; begin < c->n; begin += unit, histogram += PTWM_N_BINS)
+        if (histogram[bin] < (c->n - begin < unit ? c->n - begin : unit))
+            return false;
+    while (bin == PTWM_OTHER_BIN && i < c->n && symbol_at(c->w, c->first + i) == symbol)
+        i++;
+    return bin != PTWM_OTHER_BIN || i == c->n;
+}
+
+/* The label of each bin in each class. */
+static void make_maps(const struct ptwm_float_window *w, uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS])
+{
+    const struct ptwm_label_set *set = &w->tail->model.sets[w->set];
+
+    for (uint32_t z = 0; z < set->n_classes; z++) {
+        const struct ptwm_label_table *table = &set->classes[z];
+        memset(maps[z], PTWM_IS_EXCEPTION | w->encoder.by_class[z].most_frequent, PTWM_N_BINS);
+        for (uint32_t i = 0; i < table->n_labels; i++) {
+            const uint32_t bin = (uint32_t)table->symbol[i] - w->bins.first;
+            if (table->symbol[i] == 0)
+                maps[z][PTWM_ZERO_BIN] = (uint8_t)i;
+            else if (bin < PTWM_SYMBOL_BINS)
+                maps[z][bin] = (uint8_t)i;
+        }
+    }
+}
+
+/* Appends the exceptions among the labels begin .. begin + m - 1; *expected is the position behind the last one. */
+static enum ptwm_status list_exceptions(struct chunk *c, size_t begin, size_t m, struct ptwm_label_chunk *labels,
+                                        size_t *expected)
+{
+    const unsigned n_bytes = ptwm_float_bits(c->w->kind) > 8 ? 2 : 1;
+    uint8_t entry[10 + 2];
+
+    for (size_t i = begin; i < begin + m; i++) {
+        uint32_t symbol;
+        size_t nbytes;
+        if (i + 8 <= begin + m && (ptwm_load64(labels->labels + i) & UINT64_C(0x8080808080808080)) == 0) {
+            i += 7;
+            continue;
+        }
+        if (labels->labels[i] < PTWM_IS_EXCEPTION)
+            continue;
+        symbol = symbol_at(c->w, c->first + i);
+        nbytes = ptwm_store_varint(entry, i - *expected);
+        entry[nbytes++] = (uint8_t)symbol;
+        if (n_bytes == 2)
+            entry[nbytes++] = (uint8_t)(symbol >> 8);
+        if (ptwm_bytes_append(&c->scratch->exceptions, entry, nbytes) != PTWM_OK)
+            return PTWM_ERR_MEMORY;
+        *expected = i + 1;
+        labels->n_exceptions++;
+    }
+    return PTWM_OK;
+}
+
+/* Makes the labels of the chunk's units and lists their exceptions. */
+static enum ptwm_status make_labels(struct chunk *c, struct ptwm_label_chunk *labels)
+{
+    uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], *to = c->scratch->labels.data;
+    size_t expected = 0;
+
+    make_maps(c->w, maps);
+    c->scratch->exceptions.nbytes = 0;
+    for (size_t i = 0, u = 0; i < c->n; i += labels->unit, u++) {
+        const size_t m = c->n - i < labels->unit ? c->n - i : labels->unit;
+        bins_at(c->w, c->first + i, m, to + i);
+        if (ptwm_map_bins(to + i, m, maps[labels->classes[u]]) >= PTWM_IS_EXCEPTION &&
+            list_exceptions(c, i, m, labels, &expected) != PTWM_OK)
+            return PTWM_ERR_MEMORY;
+    }
+    ptwm_float_lane_order(to, ptwm_label_n_ordered(c->n, labels->width));
+    labels->exceptions = c->scratch->exceptions.data;
+    labels->exceptions_nbytes = c->scratch->exceptions.nbytes;
+    return PTWM_OK;
+}
+
+/* Writes the symbol plane as it is. */
+static void store_symbols(const struct chunk *c, uint8_t *plane)
+{
+    const bool wide = ptwm_float_bits(c->w->kind) > 8;
+
+    for (size_t i = 0; i < c->n; i++) {
+        const uint32_t symbol = symbol_at(c->w, c->first + i);
+        if (wide)
+            ptwm_store16(plane + 2 * i, (uint16_t)symbol);
+        else
+            plane[i] = (uint8_t)symbol;
+    }
+}
+
+static enum ptwm_status put_symbols(struct chunk *c, struct ptwm_plane_record *record)
+{
+    const struct ptwm_float_window *w = c->w;
+    const size_t size = ptwm_float_bits(w->kind) > 8 ? 2 : 1, plane_nbytes = c->n * size;
+    const uint8_t *classes = w->classes.data + (c->first - w->first_element) / w->tail->model.unit;
+    struct ptwm_label_chunk labels = { c->n, (uint8_t)ptwm_float_width(w->kind), w->tail->model.unit, w->set, classes,
+                                       NULL, 0, NULL, 0 };
+    size_t nbytes;
+
+    if (chooses(c) && symbols_are_constant(c)) {
+        const uint32_t symbol = symbol_at(w, c->first);
+        c->stored->data[c->stored->nbytes] = (uint8_t)symbol;
+        c->stored->data[c->stored->nbytes + 1] = (uint8_t)(symbol >> 8); /* there is room for both */
+        end_plane(c, PTWM_CODEC_CONSTANT, size, record);
+        return PTWM_OK;
+    }
+    labels.labels = ptwm_bytes_scratch(&c->scratch->labels, c->n);
+    if (labels.labels == NULL || make_labels(c, &labels) != PTWM_OK ||
+        ptwm_bytes_reserve(c->stored, ptwm_label_store_bound(&labels)) != PTWM_OK)
+        return PTWM_ERR_MEMORY;
+    nbytes = ptwm_label_store(&w->encoder, &labels, c->stored->data + c->stored->nbytes);
+    if (chooses(c) && nbytes >= plane_nbytes) {
+        store_symbols(c, c->stored->data + c->stored->nbytes);
+        end_plane(c, PTWM_CODEC_IDENTITY, plane_nbytes, record);
+    } else {
+        end_plane(c, PTWM_CODEC_LABEL_RANS, nbytes, record);
+    }
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_float_encode_chunk(const struct ptwm_float_window *w, uint64_t chunk,
+                                         struct ptwm_float_scratch *scratch, struct ptwm_bytes *stored,
+                                         struct ptwm_plane_record *records, struct ptwm_error *error)
+{
+    struct chunk c = { w, NULL, ptwm_tail_first_element(w->tail, chunk), chunk_elements(w, chunk), scratch, stored };
+    const uint32_t n_low = ptwm_float_n_low(w->kind);
+    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * c.n + ptwm_rest_nbytes(c.n, ptwm_float_rest_bits(w->kind));
+    enum ptwm_status status = PTWM_OK;
+
+    c.raw = raw_at(w, c.first);
+    /* The whole chunk at once, with what its labels take when they have few exceptions. */
+    if (ptwm_bytes_reserve(stored, planes_nbytes + 2 * (uint64_t)c.n + c.n / 64 + 1024) != PTWM_OK)
+        status = PTWM_ERR_MEMORY;
+    if (status == PTWM_OK && n_low > 0)
+        status = put_low(&c, &records[0]);
+    if (status == PTWM_OK)
+        put_rests(&c, &records[n_low]);
+    if (status == PTWM_OK)
+        status = put_symbols(&c, &records[n_low + 1]);
+    return status == PTWM_OK ? PTWM_OK : ptwm_fail(error, status, "encoding a chunk of %zu elements", c.n);
+}

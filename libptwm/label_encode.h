@@ -1,0 +1,70 @@
+/*
+ * Coding with label rANS in two steps, for callers who have labels already: an encoder is made of a set once, and then
+ * stores any number of chunks, on any number of threads.
+ */
+#ifndef PTWM_LABEL_ENCODE_H
+#define PTWM_LABEL_ENCODE_H
+
+#include "label.h"
+
+enum {
+    PTWM_LABEL_MASK = 31,
+    PTWM_IS_EXCEPTION = 128, /* in a label: coded as the label in the low bits, and then patched */
+    PTWM_N_SLOTS = PTWM_FREQUENCY_TOTAL / PTWM_FREQUENCY_GRANULE
+};
+
+/* What coding one label takes. */
+struct ptwm_label_coder {
+    uint32_t frequency;
+    uint32_t reciprocal; /* floor(x / frequency) = (x >> 3) * reciprocal >> shift, for all x < 2^32 */
+    uint32_t shift;
+    uint32_t first_slot; /* of the label in inverse */
+};
+
+struct ptwm_class_encoder {
+    struct ptwm_label_coder labels[PTWM_MAX_LABELS];
+    /* For vector kernels: frequency | first_slot << 16; 1 / frequency, a little less; bytes of the former. */
+    uint32_t packed[PTWM_MAX_LABELS];
+    float reciprocals[PTWM_MAX_LABELS];
+    uint8_t packed_bytes[4][PTWM_MAX_LABELS];
+    /*
+     * The low half of the state from which the decoder gets (label, rank), for each rank that is a multiple of 8. Gathers
+     * take 32 bits at a time, hence one more.
+     */
+    uint16_t inverse[PTWM_N_SLOTS + 2];
+    uint8_t most_frequent; /* label, which exceptions are coded as */
+};
+
+struct ptwm_label_encoder {
+    const struct ptwm_allocator *allocator;
+    uint32_t n_classes;
+    struct ptwm_class_encoder *by_class;
+};
+
+/* Begin with { 0 }. The set is not needed any more afterwards. PTWM_ERR_MEMORY. */
+enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
+                                         const struct ptwm_label_set *set);
+void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder);
+
+struct ptwm_label_chunk {
+    size_t n;                /* elements, at least 1 */
+    uint8_t width;           /* of the label step: width 1 has its own order of lanes */
+    uint32_t unit;
+    uint32_t set;            /* its number */
+    const uint8_t *classes;  /* of the units */
+    const uint8_t *labels;   /* n of them, ordered by ptwm_label_order */
+    size_t n_exceptions;
+    const uint8_t *exceptions; /* as they are stored */
+    size_t exceptions_nbytes;
+};
+
+/* How many lanes a chunk has. */
+uint32_t ptwm_label_n_lanes(size_t n);
+/* How many of n labels are stored in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are. */
+size_t ptwm_label_n_ordered(size_t n, uint8_t width);
+/* What ptwm_label_store needs room for. */
+size_t ptwm_label_store_bound(const struct ptwm_label_chunk *chunk);
+/* Writes a chunk; returns its length. */
+size_t ptwm_label_store(const struct ptwm_label_encoder *encoder, const struct ptwm_label_chunk *chunk, uint8_t *dst);
+
+#endif

@@ -1,0 +1,126 @@
+/*
+ * Whether words of the data come again. Every word would have to be looked up; but it is enough to look up one in about a
+ * thousand, chosen by its value, so that a word that comes again is looked up each time, at any distance.
+ */
+#include "choose.h"
+#include "cpu_features.h"
+
+enum {
+    BLOCK = 64,          /* words, that are hashed in a row before any is looked up */
+    RATE_BITS = 10,      /* one word in 2^RATE_BITS is looked up */
+    CHOSEN = 0x155,      /* whose hash has these bits; not 0, which is the hash of 0 */
+    TABLE_BITS = 10,
+    MIN_WORDS = 16 << RATE_BITS /* for fewer than these the full table of a careful look is cheap enough */
+};
+
+/* A hash of a word: 64 bits by a product of 32, so that short vectors can do it too. */
+static inline uint64_t hash_word(uint64_t word)
+{
+    return ((word ^ word >> 31) & 0xffffffffu) * UINT64_C(0x9E3779B1);
+}
+
+static inline bool is_chosen(uint64_t hash)
+{
+    return (hash >> 32 & ((1u << RATE_BITS) - 1)) == CHOSEN;
+}
+
+struct seen {
+    uint64_t words[1 << TABLE_BITS];
+    size_t n_chosen, n_again, n_zero;
+};
+
+/* Looks at a block of BLOCK words; the hashing is one loop that compilers vectorise. */
+#define DEFINE_LOOK(name, attributes)                                       \
+    attributes static size_t name(const uint8_t *data, uint32_t *n_zero)    \
+    {                                                                       \
+        uint64_t any = 0, zeros = 0;                                        \
+        for (size_t i = 0; i < BLOCK; i++) {                                \
+            const uint64_t word = ptwm_load64(data + 8 * i);                \
+            any += is_chosen(hash_word(word));                              \
+            zeros += word == 0;                                             \
+        }                                                                   \
+        *n_zero = (uint32_t)zeros;                                          \
+        return (size_t)any;                                                 \
+    }
+
+DEFINE_LOOK(look_c99, )
+#if defined(PTWM_X86)
+DEFINE_LOOK(look_avx2, __attribute__((target("avx2"))))
+DEFINE_LOOK(look_avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))))
+#endif
+
+typedef size_t (*look_fn)(const uint8_t *, uint32_t *);
+
+static look_fn select_look(void)
+{
+#if defined(PTWM_X86)
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512)
+        return look_avx512;
+    if (ptwm_cpu_level() == PTWM_CPU_AVX2)
+        return look_avx2;
+#endif
+    return look_c99;
+}
+
+static void look_up(struct seen *seen, uint64_t word)
+{
+    uint64_t *slot = &seen->words[(word * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - TABLE_BITS)];
+
+    seen->n_chosen++;
+    seen->n_again += *slot == word;
+    *slot = word;
+}
+
+/* One word in 64, zeros at the same rate: for where the faster way sees too little. */
+static bool is_repetitive_with_care(const uint8_t *data, size_t n_words)
+{
+    struct seen seen;
+
+    memset(&seen, 0, sizeof seen);
+    for (size_t i = 0; i < n_words; i++) {
+        const uint64_t word = ptwm_load64(data + 8 * i);
+        if (word == 0)
+            seen.n_zero++;
+        else if (word * UINT64_C(0xD6E8FEB86659FD93) >> 58 == 0)
+            look_up(&seen, word);
+    }
+    seen.n_chosen += seen.n_zero / 64;
+    seen.n_again += seen.n_zero / 64;
+    return seen.n_again > seen.n_chosen / 8;
+}
+
+static bool chunk_is_repetitive(const uint8_t *data, size_t n_words)
+{
+    const look_fn look = select_look();
+    struct seen seen;
+    size_t i = 0, expected;
+
+    if (n_words < MIN_WORDS)
+        return is_repetitive_with_care(data, n_words);
+    memset(&seen, 0, sizeof seen);
+    for (; i + BLOCK <= n_words; i += BLOCK) {
+        uint32_t n_zero;
+        if (look(data + 8 * i, &n_zero) > 0)
+            for (size_t k = i; k < i + BLOCK; k++) {
+                const uint64_t word = ptwm_load64(data + 8 * k);
+                if (is_chosen(hash_word(word)))
+                    look_up(&seen, word);
+            }
+        seen.n_zero += n_zero;
+    }
+    expected = (i - seen.n_zero) >> RATE_BITS;
+    /* A few different words, none of which happens to be chosen, would escape; they make themselves felt in the number. */
+    if (seen.n_chosen < expected / 2 || expected < 16)
+        return is_repetitive_with_care(data, n_words);
+    seen.n_chosen += seen.n_zero >> RATE_BITS;
+    seen.n_again += seen.n_zero >> RATE_BITS;
+    return seen.n_again > seen.n_chosen / 8;
+}
+
+bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes)
+{
+    for (uint64_t i = 0; i < nbytes; i += chunk_nbytes)
+        if (chunk_is_repetitive(data + i, (size_t)(nbytes - i < chunk_nbytes ? nbytes - i : chunk_nbytes) / 8))
+            return true;
+    return false;
+}
