@@ -88,15 +88,17 @@ enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struc
 
 /* ---------------------------------------------------------------------------------------------------- estimates */
 
-/* What the bytes of a plane would take with byte rANS or as they are. */
+/* What the bytes of a plane would take with the best codec of bytes, or as they are. */
 static uint64_t bytes_cost(const uint8_t *plane, size_t nbytes)
 {
     uint32_t histogram[256] = { 0 };
-    uint64_t coded;
+    uint64_t rans, huffman, coded;
 
     for (size_t i = 0; i < nbytes; i++)
         histogram[plane[i]]++;
-    coded = ptwm_rans_estimate(histogram, nbytes);
+    rans = ptwm_rans_estimate(histogram, nbytes);
+    huffman = ptwm_huffman_estimate(histogram, nbytes);
+    coded = huffman < rans ? huffman : rans;
     return coded < nbytes ? coded : nbytes;
 }
 
@@ -254,7 +256,9 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
         const uint64_t bits = chain_bits(&sample, &spec->chains[i]);
         if (bits == UINT64_MAX)
             return false;
-        if (ptwm_float_kind_of(&spec->chains[i]) == PTWM_FLOAT_NONE) {
+        /* The bare exponent, left to a codec of bytes, is a rival too where labels' tables count. */
+        if (ptwm_float_kind_of(&spec->chains[i]) == PTWM_FLOAT_NONE ||
+            (i > 0 && spec->chains[i].label->bits <= 8 && spec->nbytes <= PTWM_FEW_NBYTES)) {
             rival = bits < rival ? bits : rival;
         } else if (bits < best) {
             best = bits;

@@ -8,7 +8,11 @@
 #include "mapping.h"
 #include "segment.h"
 
-enum { PTWM_MIN_CHUNK_NBYTES = 4096, PTWM_DEFAULT_CHUNK_NBYTES = 1 << 20 };
+enum {
+    PTWM_MIN_CHUNK_NBYTES = 4096,
+    PTWM_DEFAULT_CHUNK_NBYTES = 1 << 20,
+    PTWM_FEW_NBYTES = 512 << 10 /* up to here the tables and states of label rANS count */
+};
 
 struct ptwm_encode_spec {
     const uint8_t *data; /* raw bytes, little-endian */
@@ -19,6 +23,7 @@ struct ptwm_encode_spec {
     size_t n_chains;     /* at least 1 */
     bool chains_are_callers; /* not the STANDARD table's: all are tried in full */
     bool plain;          /* for tests: no fast ways, only the general ones, which give the same */
+    bool no_labels;      /* leaves symbols to the codecs of bytes: their tables are smaller, if that is what counts */
     bool checked;        /* store CRCs of planes */
     uint64_t chunk_nbytes;
     unsigned threads;

@@ -96,7 +96,7 @@ def test_any_tensor(tensor, method, chunk, emit_payload_hash, emit_plane_crc):
     )  # fmt: skip
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tensors(), st.sampled_from(CHUNKS))
 def test_the_chosen_method_is_the_best(tensor, chunk):
     raw, dtype, shape = tensor
