@@ -21,6 +21,7 @@ static const struct ptwm_kernel_set *kernels(void)
     switch (ptwm_cpu_level()) {
 #if defined(PTWM_X86)
     case PTWM_CPU_AVX512: return &ptwm_kernels_avx512;
+    case PTWM_CPU_AVX2: return &ptwm_kernels_avx2;
 #endif
     default: return &ptwm_kernels_c99;
     }
@@ -140,14 +141,17 @@ static bool secure_words(struct fused *f)
 /* Reads the classes of n_groups groups; false if one is not a class. */
 static bool read_group_classes(struct fused *f, size_t n_groups)
 {
-    for (size_t g = 0; g < n_groups; g++) {
+    for (size_t g = 0; g < n_groups;) {
+        size_t run;
         if (f->groups_of_unit == 0) {
             f->groups_of_unit = f->chunk->model->unit / PTWM_UNIT_GRANULE;
             if (!ptwm_label_classes_next(&f->classes, &f->class))
                 return false;
         }
-        f->groups_of_unit--;
-        f->group_class[g] = f->class;
+        run = f->groups_of_unit < n_groups - g ? f->groups_of_unit : n_groups - g;
+        for (size_t end = g + run; g < end; g++)
+            f->group_class[g] = f->class;
+        f->groups_of_unit -= run;
     }
     return true;
 }

@@ -43,13 +43,15 @@ enum {
     PTWM_KERNEL_WORDS = PTWM_KERNEL_BLOCK + 32
 };
 
-/* A class's tables for vectors of u16: the alias table, and the labels' symbols at their place in the unit. */
+/*
+ * A class's tables for vectors of u16. By bucket: the alias table, and of the own label [0] and the alias [1] the frequencies
+ * and the symbols, those at their place in the unit.
+ */
 struct ptwm_kernel_table16 {
     uint16_t div[PTWM_MAX_LABELS];
     uint16_t adj[PTWM_MAX_LABELS];
-    uint16_t ali[PTWM_MAX_LABELS];
-    uint16_t frequency[PTWM_MAX_LABELS];
-    uint16_t symbol[PTWM_MAX_LABELS];
+    uint16_t frequency[2][PTWM_MAX_LABELS];
+    uint16_t symbol[2][PTWM_MAX_LABELS];
 } PTWM_ALIGNED(64);
 
 /* The same for look-ups of bytes. Thresholds are multiples of 256, so that their high bytes say all. */

@@ -2,35 +2,21 @@
  * AVX-512 kernels of fused decoding: one body, decode_avx512, from which each pair of constant kind and check makes its own
  * instance (label_kernel_impl.h). Included once.
  *
- * A class's tables are five registers; a look-up is one vpermw. The states of 128 lanes are eight registers. What bounds it
+ * A class's tables are six registers; a look-up is one vpermw. The states of 128 lanes are eight registers. What bounds it
  * is the number of instructions on the vector ports, so the CRC goes to the scalar one: crc32 of 8 bytes has a latency of 3
  * and a port of its own, and the planes' registers are chains that wait for nothing else.
  */
 #define TARGET_AVX512                                                                                             \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt,sse4.2,pclmul")))
 
-struct tables_avx512 {
-    __m512i div, adj, ali, frequency, symbol;
-};
-
 /* The job's fields, in registers. */
 struct context_avx512 {
     __m512i high[4], low[4];
-    struct tables_avx512 t;
     const uint8_t *words, *rest, *low_plane, *shifts;
     uint8_t *out;
     __m512i spread; /* REST7: the bits of the last two vectors, which the others carry; REST10: the bits of eight vectors */
     struct crc_context crc;
 };
-
-TARGET_AVX512 PTWM_INLINE void load_tables_avx512(struct tables_avx512 *t, const struct ptwm_kernel_table16 *table)
-{
-    t->div = _mm512_load_si512(table->div);
-    t->adj = _mm512_load_si512(table->adj);
-    t->ali = _mm512_load_si512(table->ali);
-    t->frequency = _mm512_load_si512(table->frequency);
-    t->symbol = _mm512_load_si512(table->symbol);
-}
 
 /* (a & mask) | (b & ~mask) */
 TARGET_AVX512 PTWM_INLINE __m512i select_avx512(__m512i mask, __m512i a, __m512i b)
@@ -38,32 +24,49 @@ TARGET_AVX512 PTWM_INLINE __m512i select_avx512(__m512i mask, __m512i a, __m512i
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
 }
 
-/* One step of 32 lanes; their symbols. vpermw looks at an index's low five bits only: a state is an index as it is. */
-TARGET_AVX512 PTWM_INLINE __m512i step_avx512(struct context_avx512 *c, unsigned lanes)
+/*
+ * One step of all lanes; their symbols, each vector's in turn.
+ *
+ * The four vectors' chains overlap, and what bounds the loop is as much their latency as the number of instructions. So the
+ * look-ups by a bucket's own label and by its alias start at once, and the comparison with the threshold only chooses among
+ * them, instead of a look-up of the label and then one of its frequency (47 cycles a step; this has 33). Likewise a lane takes
+ * a word if the product's high half is zero and the rank's addition does not carry: both are known sooner than the sum is.
+ * vpermw looks at an index's low five bits only: a state is an index as it is.
+ */
+TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                           __m512i symbols[4])
 {
-    const __m512i high = c->high[lanes], low = c->low[lanes];
-    const __mmask32 is_alias = _mm512_cmpge_epu16_mask(low, _mm512_permutexvar_epi16(low, c->t.div));
-    const __m512i label = _mm512_mask_permutexvar_epi16(low, is_alias, low, c->t.ali);
-    const __m512i frequency = _mm512_permutexvar_epi16(label, c->t.frequency);
-    const __m512i offset = _mm512_srli_epi16(low, 5);
-    const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, _mm512_permutexvar_epi16(low, c->t.adj));
-    const __m512i new_low = _mm512_add_epi16(_mm512_mullo_epi16(frequency, high), rank);
-    const __mmask32 carry = _mm512_cmplt_epu16_mask(new_low, rank);
-    __m512i new_high = _mm512_mulhi_epu16(frequency, high);
-    __mmask32 takes;
+    const __m512i div = _mm512_load_si512(table->div), adj = _mm512_load_si512(table->adj);
+    const __m512i frequency0 = _mm512_load_si512(table->frequency[0]), symbol0 = _mm512_load_si512(table->symbol[0]);
+    const __m512i frequency1 = _mm512_load_si512(table->frequency[1]), symbol1 = _mm512_load_si512(table->symbol[1]);
 
-    new_high = _mm512_mask_sub_epi16(new_high, carry, new_high, _mm512_set1_epi16(-1));
-    takes = _mm512_testn_epi16_mask(new_high, new_high);
-    c->high[lanes] = _mm512_mask_mov_epi16(new_high, takes, new_low);
-    c->low[lanes] = _mm512_mask_expand_epi16(new_low, takes, _mm512_loadu_si512(c->words));
-    c->words += 2 * (unsigned)_mm_popcnt_u32(takes);
-    return _mm512_permutexvar_epi16(label, c->t.symbol);
+    for (unsigned l = 0; l < 4; l++) {
+        const __m512i x = c->low[l];
+        const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, _mm512_permutexvar_epi16(x, div));
+        const __m512i frequency = _mm512_mask_mov_epi16(_mm512_permutexvar_epi16(x, frequency0), is_alias,
+                                                        _mm512_permutexvar_epi16(x, frequency1));
+        const __m512i offset = _mm512_srli_epi16(x, 5);
+        const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, _mm512_permutexvar_epi16(x, adj));
+        const __m512i low = _mm512_add_epi16(_mm512_mullo_epi16(frequency, c->high[l]), rank);
+        const __m512i high = _mm512_mulhi_epu16(frequency, c->high[l]);
+        const __mmask32 no_carry = _mm512_cmpge_epu16_mask(low, rank);
+        const __mmask32 takes = _kand_mask32(_mm512_testn_epi16_mask(high, high), no_carry);
+
+        symbols[l] = _mm512_mask_permutexvar_epi16(_mm512_permutexvar_epi16(x, symbol0), is_alias, x, symbol1);
+        c->high[l] = _mm512_mask_mov_epi16(_mm512_sub_epi16(high, _mm512_set1_epi16(-1)), no_carry, high);
+        c->high[l] = _mm512_mask_mov_epi16(c->high[l], takes, low);
+        c->low[l] = _mm512_mask_expand_epi16(low, takes, _mm512_loadu_si512(c->words));
+        c->words += 2 * (unsigned)_mm_popcnt_u32(takes);
+    }
 }
 
-/* The same, with the shifts of vector v of the block added. */
-TARGET_AVX512 PTWM_INLINE __m512i shifted_step_avx512(struct context_avx512 *c, unsigned lanes, size_t v)
+/* The same, with the shifts of group g of the block added. */
+TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                   size_t g, __m512i symbols[4])
 {
-    return _mm512_add_epi16(step_avx512(c, lanes), _mm512_loadu_si512(c->shifts + 64 * v));
+    step_avx512(c, table, symbols);
+    for (unsigned l = 0; l < 4; l++)
+        symbols[l] = _mm512_add_epi16(symbols[l], _mm512_loadu_si512(c->shifts + 256 * g + 64 * l));
 }
 
 /* Stores vector v of the block, with its low plane if it has one. */
@@ -80,52 +83,44 @@ TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_ke
     }
 }
 
-/* Vectors v and v + 1 of a block with 7 or 8 bits of rest, which share a vector of it; v % 4 = lanes. */
-TARGET_AVX512 PTWM_INLINE void pair_rest78_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
-                                                  enum ptwm_kernel_check check, unsigned lanes, size_t v)
+/* Stores vectors v and v + 1 of a block with 7 or 8 bits of rest, which share a vector of it. */
+TARGET_AVX512 PTWM_INLINE void pair_rest78_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind, size_t v,
+                                                  const __m512i symbols[2])
 {
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     const __m512i mask = _mm512_set1_epi16((short)(is_7 ? 0x803F : 0x807F));
     const __m512i rest = _mm512_loadu_si512(c->rest + 32 * v);
-    __m512i first, second;
 
-    crc_of_pair(&c->crc, check, is_7 ? 7 : 8, c->rest, c->low_plane, v / 2);
-    first = shifted_step_avx512(c, lanes, v);
-    second = shifted_step_avx512(c, lanes + 1, v + 1);
-    put_avx512(c, kind, v, select_avx512(mask, rest, first));
-    put_avx512(c, kind, v + 1, select_avx512(mask, _mm512_shldi_epi16(rest, rest, 8), second));
+    put_avx512(c, kind, v, select_avx512(mask, rest, symbols[0]));
+    put_avx512(c, kind, v + 1, select_avx512(mask, _mm512_shldi_epi16(rest, rest, 8), symbols[1]));
     if (is_7)
         c->spread = select_avx512(_mm512_set1_epi16(0x4040), rest, _mm512_srli_epi16(c->spread, 1));
 }
 
-/* The last two vectors with 7 bits of rest. */
+/* Stores the last two vectors of a block with 7 bits of rest. */
 TARGET_AVX512 PTWM_INLINE void last_pair_rest7_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
-                                                      enum ptwm_kernel_check check)
+                                                      const __m512i symbols[2])
 {
     const __m512i mask = _mm512_set1_epi16((short)0x803F), mantissa = _mm512_set1_epi16(0x3F);
-    __m512i first, second;
+    const __m512i first = select_avx512(mantissa, c->spread, _mm512_slli_epi16(c->spread, 9));
+    const __m512i second = select_avx512(mantissa, _mm512_srli_epi16(c->spread, 8), _mm512_slli_epi16(c->spread, 1));
 
-    crc_of_pair(&c->crc, check, 7, c->rest, c->low_plane, 7);
-    first = shifted_step_avx512(c, 2, 14);
-    second = shifted_step_avx512(c, 3, 15);
-    put_avx512(c, kind, 14,
-               select_avx512(mask, select_avx512(mantissa, c->spread, _mm512_slli_epi16(c->spread, 9)), first));
-    put_avx512(c, kind, 15,
-               select_avx512(mask, select_avx512(mantissa, _mm512_srli_epi16(c->spread, 8), _mm512_slli_epi16(c->spread, 1)),
-                             second));
+    put_avx512(c, kind, 14, select_avx512(mask, first, symbols[0]));
+    put_avx512(c, kind, 15, select_avx512(mask, second, symbols[1]));
 }
 
-/* Vectors v and v + 1 of a block with 10 bits of rest. spread's bits 15 and 8 are those of the next vector. */
-TARGET_AVX512 PTWM_INLINE void pair_rest10_avx512(struct context_avx512 *c, enum ptwm_kernel_check check, unsigned pair,
-                                                  size_t v)
+/*
+ * Stores vectors v and v + 1 of a block with 10 bits of rest: pair number pair of the four whose bits 15 and 8 are in spread,
+ * which is shifted so that those of the next vector are in their place.
+ */
+TARGET_AVX512 PTWM_INLINE void pair_rest10_avx512(struct context_avx512 *c, unsigned pair, size_t v,
+                                                  const __m512i symbols[2])
 {
     const __m512i byte = _mm512_set1_epi16(0xFF), mask = _mm512_set1_epi16((short)0x8100);
     const __m512i rest = _mm512_loadu_si512(c->rest + 128 + 32 * v);
-    __m512i first, second;
+    const __m512i first = select_avx512(byte, rest, symbols[0]);
+    const __m512i second = select_avx512(byte, _mm512_srli_epi16(rest, 8), symbols[1]);
 
-    crc_of_pair(&c->crc, check, 10, c->rest, c->low_plane, v / 2);
-    first = select_avx512(byte, rest, shifted_step_avx512(c, 2 * pair % 4, v));
-    second = select_avx512(byte, _mm512_srli_epi16(rest, 8), shifted_step_avx512(c, 2 * pair % 4 + 1, v + 1));
     _mm512_storeu_si512(c->out + 64 * v, select_avx512(mask, c->spread, first));
     c->spread = _mm512_add_epi16(c->spread, c->spread);
     if (pair == 3) /* the eighth vector's bits have come to 7 and 8 */
@@ -134,17 +129,13 @@ TARGET_AVX512 PTWM_INLINE void pair_rest10_avx512(struct context_avx512 *c, enum
     c->spread = _mm512_add_epi16(c->spread, c->spread);
 }
 
-/* 64 elements of bytes: vector v of 0 .. 7 of a block with 3 bits of rest. */
-TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, enum ptwm_kernel_check check, unsigned v)
+/* Stores 64 elements of bytes: vector v of 0 .. 7 of a block with 3 bits of rest. symbols: of its even and odd elements. */
+TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsigned v, const __m512i symbols[2])
 {
-    const __m512i rest = _mm512_loadu_si512(c->rest + 64 * (v % 3));
+    const __m512i rest = _mm512_loadu_si512(c->rest + 64 * (v % 3)), last = _mm512_loadu_si512(c->rest + 128);
     const __m512i sign = _mm512_set1_epi8((char)0x80);
-    __m512i even, odd, x;
+    __m512i x = _mm512_or_si512(symbols[0], _mm512_slli_epi16(symbols[1], 8));
 
-    crc_of_pair(&c->crc, check, 3, c->rest, c->low_plane, v);
-    even = step_avx512(c, 2 * v % 4);
-    odd = step_avx512(c, 2 * v % 4 + 1);
-    x = _mm512_or_si512(even, _mm512_slli_epi16(odd, 8));
     x = _mm512_add_epi8(x, _mm512_loadu_si512(c->shifts + 64 * v));
     if (v < 3) {
         x = select_avx512(_mm512_set1_epi8((char)0x83), rest, x);
@@ -152,15 +143,57 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, enum
         x = select_avx512(sign, _mm512_add_epi8(rest, rest), x);
         x = select_avx512(_mm512_set1_epi8(3), _mm512_srli_epi16(rest, 2), x);
     } else {
-        const __m512i bit1 = _mm512_loadu_si512(c->rest + 128);
         x = select_avx512(sign, _mm512_slli_epi16(rest, 2), x);
         x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
-        x = select_avx512(_mm512_set1_epi8(2), _mm512_srli_epi16(bit1, v == 6 ? 4 : 3), x);
+        x = select_avx512(_mm512_set1_epi8(2), _mm512_srli_epi16(last, v == 6 ? 4 : 3), x);
     }
     _mm512_storeu_si512(c->out + 64 * v, x);
 }
 
-/* One block. classes: of its groups. */
+/* Group g of a block with 7 or 8 bits of rest; is_last if it is the last with 7. */
+TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                   enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, size_t g,
+                                                   bool is_last)
+{
+    const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
+    __m512i symbols[4];
+
+    crc_of_pairs(&c->crc, check, is_7 ? 7 : 8, c->rest, c->low_plane, 2 * g);
+    shifted_step_avx512(c, table, g, symbols);
+    pair_rest78_avx512(c, kind, 4 * g, symbols);
+    if (is_last)
+        last_pair_rest7_avx512(c, kind, symbols + 2);
+    else
+        pair_rest78_avx512(c, kind, 4 * g + 2, symbols + 2);
+}
+
+/* Group g of a block with 10 bits of rest; g % 2 = odd. */
+TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                   enum ptwm_kernel_check check, size_t g, unsigned odd)
+{
+    __m512i symbols[4];
+
+    crc_of_pairs(&c->crc, check, 10, c->rest, c->low_plane, 2 * g);
+    if (!odd)
+        c->spread = _mm512_loadu_si512(c->rest + 32 * g);
+    shifted_step_avx512(c, table, g, symbols);
+    pair_rest10_avx512(c, 2 * odd, 4 * g, symbols);
+    pair_rest10_avx512(c, 2 * odd + 1, 4 * g + 2, symbols + 2);
+}
+
+/* Group g of a block with 3 bits of rest. */
+TARGET_AVX512 PTWM_INLINE void group_rest3_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                  enum ptwm_kernel_check check, unsigned g)
+{
+    __m512i symbols[4];
+
+    crc_of_pairs(&c->crc, check, 3, c->rest, c->low_plane, 2 * g);
+    step_avx512(c, table, symbols);
+    bytes_rest3_avx512(c, 2 * g, symbols);
+    bytes_rest3_avx512(c, 2 * g + 1, symbols + 2);
+}
+
+/* One block. classes: of its groups. Loops where groups are alike, so that the instances stay small. */
 TARGET_AVX512 PTWM_INLINE void block_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *tables,
                                             const uint8_t *classes, enum ptwm_kernel_kind kind,
                                             enum ptwm_kernel_check check)
@@ -168,48 +201,27 @@ TARGET_AVX512 PTWM_INLINE void block_avx512(struct context_avx512 *c, const stru
     switch (kind) {
     case PTWM_KERNEL_REST8:
     case PTWM_KERNEL_REST8_LOW:
-        for (size_t g = 0; g < 4; g++) {
-            load_tables_avx512(&c->t, &tables[classes[g]]);
-            pair_rest78_avx512(c, kind, check, 0, 4 * g);
-            pair_rest78_avx512(c, kind, check, 2, 4 * g + 2);
-        }
+        for (size_t g = 0; g < 4; g++)
+            group_rest78_avx512(c, &tables[classes[g]], kind, check, g, false);
         break;
     case PTWM_KERNEL_REST7:
     case PTWM_KERNEL_REST7_LOW:
         c->spread = _mm512_setzero_si512();
-        for (size_t g = 0; g < 3; g++) {
-            load_tables_avx512(&c->t, &tables[classes[g]]);
-            pair_rest78_avx512(c, kind, check, 0, 4 * g);
-            pair_rest78_avx512(c, kind, check, 2, 4 * g + 2);
-        }
-        load_tables_avx512(&c->t, &tables[classes[3]]);
-        pair_rest78_avx512(c, kind, check, 0, 12);
-        last_pair_rest7_avx512(c, kind, check);
+        for (size_t g = 0; g < 3; g++)
+            group_rest78_avx512(c, &tables[classes[g]], kind, check, g, false);
+        group_rest78_avx512(c, &tables[classes[3]], kind, check, 3, true);
         break;
     case PTWM_KERNEL_REST10:
-        for (size_t half = 0; half < 2; half++) {
-            c->spread = _mm512_loadu_si512(c->rest + 64 * half);
-            load_tables_avx512(&c->t, &tables[classes[2 * half]]);
-            pair_rest10_avx512(c, check, 0, 8 * half);
-            pair_rest10_avx512(c, check, 1, 8 * half + 2);
-            load_tables_avx512(&c->t, &tables[classes[2 * half + 1]]);
-            pair_rest10_avx512(c, check, 2, 8 * half + 4);
-            pair_rest10_avx512(c, check, 3, 8 * half + 6);
+        for (size_t g = 0; g < 4; g += 2) {
+            group_rest10_avx512(c, &tables[classes[g]], check, g, 0);
+            group_rest10_avx512(c, &tables[classes[g + 1]], check, g + 1, 1);
         }
         break;
     default:
-        load_tables_avx512(&c->t, &tables[classes[0]]);
-        bytes_rest3_avx512(c, check, 0);
-        bytes_rest3_avx512(c, check, 1);
-        load_tables_avx512(&c->t, &tables[classes[1]]);
-        bytes_rest3_avx512(c, check, 2);
-        bytes_rest3_avx512(c, check, 3);
-        load_tables_avx512(&c->t, &tables[classes[2]]);
-        bytes_rest3_avx512(c, check, 4);
-        bytes_rest3_avx512(c, check, 5);
-        load_tables_avx512(&c->t, &tables[classes[3]]);
-        bytes_rest3_avx512(c, check, 6);
-        bytes_rest3_avx512(c, check, 7);
+        group_rest3_avx512(c, &tables[classes[0]], check, 0);
+        group_rest3_avx512(c, &tables[classes[1]], check, 1);
+        group_rest3_avx512(c, &tables[classes[2]], check, 2);
+        group_rest3_avx512(c, &tables[classes[3]], check, 3);
         break;
     }
 }

@@ -62,6 +62,14 @@ TARGET_CRC PTWM_INLINE void crc_of_pair(struct crc_context *c, enum ptwm_kernel_
             c->words = crc_of_8(c->words, c->next);
 }
 
+/* Of two pairs: a group. */
+TARGET_CRC PTWM_INLINE void crc_of_pairs(struct crc_context *c, enum ptwm_kernel_check check, unsigned rest_bits,
+                                         const uint8_t *rest, const uint8_t *low_plane, size_t pair)
+{
+    crc_of_pair(c, check, rest_bits, rest, low_plane, pair);
+    crc_of_pair(c, check, rest_bits, rest, low_plane, pair + 1);
+}
+
 /*
  * Joins the halves of the low plane. The register after 512 more bytes of zeros is the product of it and x^4096 modulo the
  * polynomial. In the reflected representation the product of two 32-bit values comes out one bit short of 64, and crc32 of
@@ -88,10 +96,12 @@ static void build_tables16(union ptwm_kernel_tables *tables, const struct ptwm_l
         ptwm_alias_build(&alias, &set->classes[i]);
         memcpy(t->div, alias.div, sizeof t->div);
         memcpy(t->adj, alias.adj, sizeof t->adj);
-        memcpy(t->ali, alias.ali, sizeof t->ali);
-        memcpy(t->frequency, alias.frequency, sizeof t->frequency);
-        for (unsigned l = 0; l < PTWM_MAX_LABELS; l++)
-            t->symbol[l] = (uint16_t)(set->classes[i].symbol[l] << position);
+        for (unsigned part = 0; part < 2; part++)
+            for (unsigned b = 0; b < PTWM_MAX_LABELS; b++) {
+                const unsigned label = part == 0 ? b : alias.ali[b];
+                t->frequency[part][b] = alias.frequency[label];
+                t->symbol[part][b] = (uint16_t)(set->classes[i].symbol[label] << position);
+            }
     }
 }
 
@@ -109,35 +119,51 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
 
 #include "label_kernel_avx512_template.h"
 
-#define INSTANCE(name, kind, check)                                                                               \
-    TARGET_AVX512 static size_t name(struct ptwm_kernel_job *job, size_t n_blocks)                                \
+#define INSTANCE(target, isa, name, kind, check)                                                                   \
+    target static size_t name##_##isa(struct ptwm_kernel_job *job, size_t n_blocks)                               \
     {                                                                                                             \
-        return decode_avx512(job, n_blocks, kind, check);                                                         \
+        return decode_##isa(job, n_blocks, kind, check);                                                          \
     }
-INSTANCE(rest7_avx512, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest7_crc_avx512, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC)
-INSTANCE(rest8_avx512, PTWM_KERNEL_REST8, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest8_crc_avx512, PTWM_KERNEL_REST8, PTWM_KERNEL_CRC)
-INSTANCE(rest7_low_avx512, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest7_low_crc_avx512, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC)
-INSTANCE(rest7_low_crc_low_avx512, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW)
-INSTANCE(rest8_low_avx512, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest8_low_crc_avx512, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC)
-INSTANCE(rest8_low_crc_low_avx512, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC_LOW)
-INSTANCE(rest10_avx512, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest10_crc_avx512, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC)
-INSTANCE(rest3_avx512, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC)
-INSTANCE(rest3_crc_avx512, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)
-#undef INSTANCE
+#define INSTANCES(target, isa)                                                                                    \
+    INSTANCE(target, isa, rest7, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC)                                           \
+    INSTANCE(target, isa, rest7_crc, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC)                                          \
+    INSTANCE(target, isa, rest8, PTWM_KERNEL_REST8, PTWM_KERNEL_NO_CRC)                                           \
+    INSTANCE(target, isa, rest8_crc, PTWM_KERNEL_REST8, PTWM_KERNEL_CRC)                                          \
+    INSTANCE(target, isa, rest7_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC)                                   \
+    INSTANCE(target, isa, rest7_low_crc, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC)                                  \
+    INSTANCE(target, isa, rest7_low_crc_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW)                          \
+    INSTANCE(target, isa, rest8_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_NO_CRC)                                   \
+    INSTANCE(target, isa, rest8_low_crc, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC)                                  \
+    INSTANCE(target, isa, rest8_low_crc_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC_LOW)                          \
+    INSTANCE(target, isa, rest10, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC)                                         \
+    INSTANCE(target, isa, rest10_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC)                                        \
+    INSTANCE(target, isa, rest3, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC)                                           \
+    INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)
+#define KERNEL_SET(build_tables, isa)                                                                             \
+    {                                                                                                             \
+        build_tables,                                                                                             \
+        {                                                                                                         \
+            { rest7_##isa, rest7_crc_##isa, NULL },                                                               \
+            { rest8_##isa, rest8_crc_##isa, NULL },                                                               \
+            { rest7_low_##isa, rest7_low_crc_##isa, rest7_low_crc_low_##isa },                                    \
+            { rest8_low_##isa, rest8_low_crc_##isa, rest8_low_crc_low_##isa },                                    \
+            { rest10_##isa, rest10_crc_##isa, NULL },                                                             \
+            { rest3_##isa, rest3_crc_##isa, NULL },                                                               \
+        },                                                                                                        \
+    }
 
-static const struct ptwm_kernel_set ptwm_kernels_avx512 = {
-    build_tables16,
-    {
-        { rest7_avx512, rest7_crc_avx512, NULL },
-        { rest8_avx512, rest8_crc_avx512, NULL },
-        { rest7_low_avx512, rest7_low_crc_avx512, rest7_low_crc_low_avx512 },
-        { rest8_low_avx512, rest8_low_crc_avx512, rest8_low_crc_low_avx512 },
-        { rest10_avx512, rest10_crc_avx512, NULL },
-        { rest3_avx512, rest3_crc_avx512, NULL },
-    },
-};
+INSTANCES(TARGET_AVX512, avx512)
+static const struct ptwm_kernel_set ptwm_kernels_avx512 = KERNEL_SET(build_tables16, avx512);
+
+/* ------------------------------------------------------------------------------------------------- AVX2 */
+
+#include "../label_kernel_expand.h"
+
+#include "label_kernel_avx2_template.h"
+
+INSTANCES(TARGET_AVX2, avx2)
+static const struct ptwm_kernel_set ptwm_kernels_avx2 = KERNEL_SET(build_tables8, avx2);
+
+#undef INSTANCE
+#undef INSTANCES
+#undef KERNEL_SET
