@@ -152,11 +152,11 @@ enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const 
 /* ------------------------------------------------------------------------------------------------------ sampling */
 
 /* Where the sample is taken: blocks at even distances, or everything. */
-enum { MAX_DISADVANTAGE = 64 }; /* 1 / 64: more than classes gain is not worth a look */
-enum { SAMPLE_BLOCKS = 32, SAMPLE_BLOCK_ELEMENTS = 512, SAMPLED_ROOM = SAMPLE_BLOCKS * SAMPLE_BLOCK_ELEMENTS * 4 };
+enum { MAX_DISADVANTAGE = 32 }; /* 1 / 32 of the cost is more than classes gain */
+enum { SAMPLE_BLOCKS = 32, SAMPLE_BLOCK_ELEMENTS = 512, SAMPLE_ROOM = SAMPLE_BLOCKS * SAMPLE_BLOCK_ELEMENTS * 2 };
 
 struct sample {
-    uint8_t raw[SAMPLED_ROOM];
+    uint8_t raw[SAMPLE_ROOM];
     size_t nbytes;
     unsigned width; /* of an element: 1, 2 or 4 */
 };
@@ -165,11 +165,13 @@ static void take_sample(const struct ptwm_encode_spec *spec, unsigned width, str
 {
     const size_t block = SAMPLE_BLOCK_ELEMENTS * width;
     const uint64_t room = (spec->nbytes - block) / width;
+    /* Bytes compete with a model of the whole byte, which takes more to tell apart. */
+    const uint64_t n_blocks = width == 1 ? SAMPLE_BLOCKS : SAMPLE_BLOCKS / 2;
 
     sample->width = width;
-    sample->nbytes = SAMPLE_BLOCKS * block;
-    for (uint64_t i = 0; i < SAMPLE_BLOCKS; i++)
-        memcpy(sample->raw + i * block, spec->data + room * i / (SAMPLE_BLOCKS - 1) * width, block);
+    sample->nbytes = n_blocks * block;
+    for (uint64_t i = 0; i < n_blocks; i++)
+        memcpy(sample->raw + i * block, spec->data + room * i / (n_blocks - 1) * width, block);
 }
 
 /* The order-0 cost of a histogram in bits, with what a sample's entropy falls short of the whole's on average. */
@@ -254,19 +256,24 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
     take_sample(spec, width, &sample);
     for (size_t i = 0; i < spec->n_chains; i++) {
         const uint64_t bits = chain_bits(&sample, &spec->chains[i]);
+        bool is_rival;
         if (bits == UINT64_MAX)
             return false;
         /* The bare exponent, left to a codec of bytes, is a rival too where labels' tables count. */
-        if (ptwm_float_kind_of(&spec->chains[i]) == PTWM_FLOAT_NONE ||
-            (i > 0 && spec->chains[i].label->bits <= 8 && spec->nbytes <= PTWM_FEW_NBYTES)) {
-            rival = bits < rival ? bits : rival;
-        } else if (bits < best) {
+        is_rival = ptwm_float_kind_of(&spec->chains[i]) == PTWM_FLOAT_NONE ||
+                   (i > 0 && spec->chains[i].label->bits <= 8 && spec->nbytes <= PTWM_FEW_NBYTES);
+        if (is_rival && bits < rival) {
+            rival = bits;
+            choice->rival = i;
+        } else if (!is_rival && bits < best) {
             best = bits;
-            choice->chain = i;
+            choice->label = i;
         }
     }
-    choice->rival_bits = rival;
-    choice->n_bits = 8 * sample.nbytes;
-    choice->low_bits = low_bits(&sample);
-    return best <= rival + rival / MAX_DISADVANTAGE;
+    if (rival == UINT64_MAX)
+        return false;
+    choice->advantage_bits = (int64_t)best - (int64_t)rival;
+    choice->n_elements = sample.nbytes / width;
+    choice->is_hopeless = best > rival + rival / MAX_DISADVANTAGE;
+    return true;
 }

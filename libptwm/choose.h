@@ -20,15 +20,15 @@ enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struc
                                 struct ptwm_tail *tail);
 
 /*
- * Chooses by a small sample among chains of which the first is one of floats with a fast way. False if the sample speaks
- * against the label chains or says too little. choice->chain is the best label chain; what the best of the others would
- * cost, in choice->rival_bits for each choice->n_bits of raw data, is yet to be compared with what the model found for the
- * whole window costs.
+ * Compares chains by a small sample; the first chain is one of floats with a fast way. False if the sample cannot tell.
+ * label and rival are the best label chain and the best of the others. If rival would cost less in the sample, by
+ * advantage_bits for each n_elements elements, the classes of a model for the whole window may yet make up for that.
  */
 struct ptwm_sampled_choice {
-    size_t chain;
-    uint64_t rival_bits, n_bits;
-    uint64_t low_bits; /* of the low planes of the label chain */
+    size_t label, rival;
+    int64_t advantage_bits; /* negative if the label chain is better anyhow */
+    uint64_t n_elements;
+    bool is_hopeless;       /* the advantage is more than any classes can gain */
 };
 bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled_choice *choice);
 

@@ -21,6 +21,7 @@ struct ptwm_float_window {
     struct ptwm_bytes classes;    /* of the units */
     uint32_t set;
     uint64_t symbols_cost_bits;   /* estimate */
+    uint64_t undivided_bits;      /* the same without classes */
     struct ptwm_label_encoder encoder;
 };
 

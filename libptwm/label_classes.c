@@ -8,8 +8,8 @@
 #include "log2_fixed.h"
 
 enum {
-    SUBSET_UNITS = 512,       /* about so many take part in the first rounds */
-    SUBSET_ROUNDS = 4,
+    SUBSET_UNITS = 256,       /* about so many take part in the first rounds */
+    SUBSET_ROUNDS = 3,
     MOST_COST = 127 * 256,    /* in 1 / 256 bit; fits 15 bits, and the sum of a unit's 31 */
     CHUNK_SYMBOLS = 1 << 19,  /* for which a head is counted */
     TYPICAL_LABEL_BITS = 12,  /* of a label in a table */
@@ -278,7 +278,7 @@ static void unite(const struct ptwm_label_counted *counted, const struct divisio
 }
 
 enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, struct ptwm_label_set *set,
-                                   uint8_t *classes, uint64_t *cost_bits)
+                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *undivided_bits)
 {
     const size_t step = counted->n_units / SUBSET_UNITS + 1, n_means = (size_t)ptwm_ceil_div(counted->n_units, step);
     uint16_t *means = ptwm_alloc(counted->allocator, n_means, sizeof *means);
@@ -309,6 +309,7 @@ enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, str
     division.n_classes = best_n_classes;
     divide_all(counted, &division, best_costs);
     unite(counted, &division, &whole);
+    *undivided_bits = whole.cost_bits;
     if (whole.cost_bits <= division.cost_bits) {
         memset(classes, 0, counted->n_units);
         *set = whole.set;

@@ -50,20 +50,79 @@ static void set_reciprocal(struct ptwm_label_coder *label)
     label->reciprocal = (uint32_t)ptwm_ceil_div((uint64_t)1 << label->shift, f);
 }
 
-/* The inverse of a part of a bucket: offsets begin .. end - 1, multiples of 8, have label's ranks from rank on. */
-static void fill_inverse(struct ptwm_class_encoder *class, uint32_t label, uint32_t rank, uint32_t bucket, uint32_t begin,
-                         uint32_t end)
+/* A part of a bucket: its offsets begin .. begin + n - 1 are label's ranks from rank on. All are multiples of 8. */
+struct piece {
+    uint32_t label, rank, bucket, begin, n;
+};
+
+/* All pieces that are not empty, in ascending order of label and rank; their number, at most 63. */
+static uint32_t list_pieces(const struct ptwm_label_table *table, struct piece *pieces)
 {
-    uint16_t *slot = class->inverse + class->labels[label].first_slot + rank / PTWM_FREQUENCY_GRANULE;
-    for (uint32_t off = begin; off < end; off += PTWM_FREQUENCY_GRANULE)
-        *slot++ = (uint16_t)(off * PTWM_MAX_LABELS + bucket);
+    const uint32_t bucket_size = PTWM_FREQUENCY_TOTAL / PTWM_MAX_LABELS;
+    struct ptwm_alias_table alias;
+    uint32_t n = 0;
+
+    ptwm_alias_build(&alias, table);
+    for (uint32_t b = 0; b < PTWM_MAX_LABELS; b++) {
+        /* Below off * 32 + b >= div[b], div a multiple of 32, the bucket is its own label's. */
+        const uint32_t own = alias.div[b] / PTWM_MAX_LABELS;
+        const struct piece both[2] = { { b, 0, b, 0, own },
+                                       { alias.ali[b], (own + alias.adj[b]) & 0xffff, b, own, bucket_size - own } };
+        for (unsigned k = 0; k < 2; k++) {
+            uint32_t i = n;
+            if (both[k].n == 0)
+                continue;
+            for (; i > 0 && (pieces[i - 1].label > both[k].label ||
+                             (pieces[i - 1].label == both[k].label && pieces[i - 1].rank > both[k].rank)); i--)
+                pieces[i] = pieces[i - 1];
+            pieces[i] = both[k];
+            n++;
+        }
+    }
+    return n;
+}
+
+static void fill_inverse(struct ptwm_class_encoder *class, const struct piece *piece)
+{
+    uint16_t *slot = class->inverse + class->labels[piece->label].first_slot + piece->rank / PTWM_FREQUENCY_GRANULE;
+    for (uint32_t i = 0; i < piece->n; i += PTWM_FREQUENCY_GRANULE)
+        *slot++ = (uint16_t)((piece->begin + i) * PTWM_MAX_LABELS + piece->bucket);
+}
+
+/* Fills the cells; pieces are as list_pieces makes them. */
+static void fill_cells(struct ptwm_class_encoder *class, const struct piece *pieces, uint32_t n)
+{
+    struct ptwm_pieces *p = &class->pieces;
+    uint32_t next_cell = 0;
+
+    memset(p->limits, 255, sizeof p->limits);
+    p->is_usable = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct piece *piece = &pieces[i];
+        uint32_t last = (piece->rank + piece->n - 1) / PTWM_PIECE_CELL_RANKS, cell = piece->rank / PTWM_PIECE_CELL_RANKS;
+
+        p->high[i] = (uint8_t)((piece->begin - piece->rank) / PTWM_FREQUENCY_GRANULE);
+        p->bucket[i] = (uint8_t)piece->bucket;
+        if (piece->rank == 0) {
+            p->first_cell[piece->label] = (uint8_t)next_cell;
+            next_cell += (uint32_t)ptwm_ceil_div(class->labels[piece->label].frequency, PTWM_PIECE_CELL_RANKS);
+        }
+        if (piece->rank % PTWM_PIECE_CELL_RANKS != 0) {
+            const uint32_t at = p->first_cell[piece->label] + cell;
+            const unsigned k = p->limits[0][at] != 255;
+            p->is_usable = p->is_usable && p->limits[k][at] == 255;
+            p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE);
+            cell++;
+        }
+        for (; cell <= last; cell++)
+            p->first_piece[p->first_cell[piece->label] + cell] = (uint8_t)i;
+    }
 }
 
 static void build_class(struct ptwm_class_encoder *class, const struct ptwm_label_table *table)
 {
-    const uint32_t bucket_size = PTWM_FREQUENCY_TOTAL / PTWM_MAX_LABELS;
-    struct ptwm_alias_table alias;
-    uint32_t slot = 0;
+    struct piece pieces[2 * PTWM_MAX_LABELS];
+    uint32_t slot = 0, n;
 
     memset(class, 0, sizeof *class);
     for (uint32_t i = 0; i < table->n_labels; i++) {
@@ -80,13 +139,10 @@ static void build_class(struct ptwm_class_encoder *class, const struct ptwm_labe
         for (unsigned b = 0; b < 4; b++)
             class->packed_bytes[b][i] = (uint8_t)(class->packed[i] >> (8 * b));
     }
-    ptwm_alias_build(&alias, table);
-    for (uint32_t b = 0; b < PTWM_MAX_LABELS; b++) {
-        /* Below off * 32 + b >= div[b], div a multiple of 32, the bucket is its own label's. */
-        const uint32_t own = alias.div[b] / PTWM_MAX_LABELS;
-        fill_inverse(class, b, 0, b, 0, own);
-        fill_inverse(class, alias.ali[b], (own + alias.adj[b]) & 0xffff, b, own, bucket_size);
-    }
+    n = list_pieces(table, pieces);
+    for (uint32_t i = 0; i < n; i++)
+        fill_inverse(class, &pieces[i]);
+    fill_cells(class, pieces, n);
 }
 
 enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,

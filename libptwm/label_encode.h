@@ -21,12 +21,29 @@ struct ptwm_label_coder {
     uint32_t first_slot; /* of the label in inverse */
 };
 
+/*
+ * The alias table backwards, without a large table. A label's ranks lie in pieces: one in its own bucket and one in each
+ * bucket that it is the alias of, at most 63 pieces for all labels together. Within a piece, the state's low half is
+ * 32 rank + a constant (modulo 2^16), whose bytes are high and bucket. Pieces are found by cells of 1024 ranks of a label:
+ * the number of the piece at the cell's beginning, plus one for each of the two limits (in units of 8 ranks) that are
+ * passed. Cells with more than two limits are possible; then is_usable is false.
+ */
+enum { PTWM_PIECE_CELLS = 128, PTWM_PIECE_CELL_RANKS = 1024 };
+struct ptwm_pieces {
+    bool is_usable;
+    uint8_t first_cell[64]; /* of each label; padded to a vector's length */
+    uint8_t first_piece[PTWM_PIECE_CELLS];
+    uint8_t limits[2][PTWM_PIECE_CELLS]; /* 255: none */
+    uint8_t high[64], bucket[64];        /* of each piece */
+};
+
 struct ptwm_class_encoder {
     struct ptwm_label_coder labels[PTWM_MAX_LABELS];
     /* For vector kernels: frequency | first_slot << 16; 1 / frequency, a little less; bytes of the former. */
     uint32_t packed[PTWM_MAX_LABELS];
     float reciprocals[PTWM_MAX_LABELS];
     uint8_t packed_bytes[4][PTWM_MAX_LABELS];
+    struct ptwm_pieces pieces;
     /*
      * The low half of the state from which the decoder gets (label, rank), for each rank that is a multiple of 8. Gathers
      * take 32 bits at a time, hence one more.

@@ -8,7 +8,7 @@ enum {
     SHIFT_WINDOW = 64,
     MAX_ROWS = 512,                /* of a sample: a column's mean is then known to a fraction of a symbol */
     MAX_SAMPLED_ELEMENTS = 1 << 20,
-    COUNTED_ELEMENTS = 1 << 15     /* for the question whether shifts pay */
+    COUNTED_ELEMENTS = 1 << 14     /* for the question whether shifts pay */
 };
 
 /* ------------------------------------------------------------------------------------------------- the sample */

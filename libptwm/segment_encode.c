@@ -11,7 +11,8 @@
 
 enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
-    SAMPLE_NBYTES = 720720     /* a multiple of all widths up to 16, and so of all granules of one step */
+    SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
+    TOLERANCE = 1024 / 8       /* elements' bytes for a bit */
 };
 
 /* A segment that is being encoded with one chain. */
@@ -100,14 +101,18 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
     return ptwm_window_fill(&e->window, first, n, error);
 }
 
-/* Whether the first window's model is better than what the sample says about the other chains. */
+/*
+ * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two bytes and
+ * more a 1024th of the raw size is a fair price for the fast way.
+ */
 static bool beats_rival(const struct encoding *e)
 {
-    const struct ptwm_sampled_choice *rival = e->rival;
-    const uint64_t raw_bits = 8 * e->fast.n * ptwm_float_width(e->fast.kind);
+    const int64_t n = (int64_t)e->rival->n_elements, advantage = e->rival->advantage_bits;
+    const int64_t gain = (int64_t)e->fast.undivided_bits - (int64_t)e->fast.symbols_cost_bits;
+    const unsigned width = ptwm_float_width(e->fast.kind);
+    const int64_t price = width > 1 ? (int64_t)e->fast.n * width / TOLERANCE : 0;
 
-    return e->is_fast && e->fast.symbols_cost_bits + e->fast.n * ptwm_float_rest_bits(e->fast.kind) <=
-                             (rival->rival_bits - rival->low_bits) * raw_bits / rival->n_bits;
+    return e->is_fast && (advantage <= 0 || gain + price >= advantage * ((int64_t)e->fast.n / n + 1));
 }
 
 /* Makes room for the segment's beginning and remembers where that is. */
@@ -324,6 +329,31 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
     return status;
 }
 
+/*
+ * Encodes floats with their label chain, if that turns out to be the best by a sample and then by the first window's model:
+ * then *is_done. Else finds the way that is the best.
+ */
+static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struct way *best, bool *is_done,
+                                      struct ptwm_output *output, struct ptwm_segment_record *record,
+                                      struct ptwm_error *error)
+{
+    struct ptwm_sampled_choice choice = { 0, 0, 0, 0, false };
+    const bool is_sampled = ptwm_sample_chains(spec, &choice);
+    enum ptwm_status status = PTWM_OK;
+    bool is_beaten = true;
+
+    if (is_sampled && !choice.is_hopeless) {
+        status = encode_with(spec, &spec->chains[choice.label], false, &choice, &is_beaten, output, record, error);
+        *is_done = status != PTWM_OK || !is_beaten;
+        if (*is_done)
+            return status;
+    }
+    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES)
+        return find_best_way(spec, estimate_chain, false, best, error);
+    best->chain = choice.rival;
+    return PTWM_OK;
+}
+
 enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
                                      struct ptwm_segment_record *record, struct ptwm_error *error)
 {
@@ -332,11 +362,10 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
                                        ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
-    struct ptwm_sampled_choice choice = { 0, 0, 0, 0 };
     struct ptwm_encode_spec variant = *spec, sample = *spec;
     struct way best = { 0, false };
     enum ptwm_status status;
-    bool is_beaten;
+    bool is_done = false;
 
     if (!chosen || suspicious || spec->chains_are_callers) {
         status = find_best_way(spec, try_chain, try_zstd, &best, error);
@@ -344,13 +373,10 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
         status = find_best_way(&sample, try_chain, false, &best, error);
     } else {
-        if (ptwm_sample_chains(spec, &choice)) {
-            status = encode_with(spec, &spec->chains[choice.chain], false, &choice, &is_beaten, output, record, error);
-            if (status != PTWM_OK || !is_beaten)
-                return status;
-        }
-        status = find_best_way(spec, estimate_chain, false, &best, error);
+        status = encode_floats(spec, &best, &is_done, output, record, error);
     }
+    if (is_done)
+        return status;
     variant.no_labels = best.no_labels;
     if (status == PTWM_OK)
         status = encode_with(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);

@@ -45,6 +45,12 @@ uint64_t ptwm_window_max_chunks(const struct ptwm_tail *tail)
 
 /* ------------------------------------------------------------------------------------------------------- access */
 
+/* Whether the data is its own only plane, of which there is no need of a copy. */
+static bool is_plain(const struct ptwm_window *w)
+{
+    return w->tail->chain.n_steps == 0;
+}
+
 static uint8_t *plane_of(const struct ptwm_window *w, uint64_t chunk, uint32_t plane)
 {
     const size_t raw_nbytes = ptwm_tail_chunk_nbytes(w->tail, chunk);
@@ -58,7 +64,7 @@ static uint8_t *plane_of(const struct ptwm_window *w, uint64_t chunk, uint32_t p
 const uint8_t *ptwm_window_plane(const struct ptwm_window *w, uint64_t chunk, uint32_t plane, size_t *nbytes)
 {
     *nbytes = (size_t)ptwm_plane_nbytes(&w->tail->chain, plane, ptwm_tail_chunk_nbytes(w->tail, chunk));
-    return plane_of(w, chunk, plane);
+    return is_plain(w) ? w->spec->data + chunk * w->tail->chunk_nbytes : plane_of(w, chunk, plane);
 }
 
 /* Elements of the window that lie before a chunk of it. */
@@ -212,6 +218,8 @@ enum ptwm_status ptwm_window_fill(struct ptwm_window *w, uint64_t first_chunk, u
     w->n_chunks = n_chunks;
     w->set = PTWM_NO_SET;
     w->symbols_cost_bits = 0;
+    if (is_plain(w))
+        return PTWM_OK;
     if (ptwm_bytes_scratch(&w->planes, n_chunks * w->chunk_planes_nbytes) == NULL ||
         (wants_model && ptwm_bytes_scratch(&w->symbols, n_elements(w) * sizeof(uint16_t)) == NULL))
         return ptwm_fail(error, PTWM_ERR_MEMORY, "%llu chunks", (unsigned long long)n_chunks);

@@ -105,26 +105,60 @@ AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, si
 
 /* --------------------------------------------------------------------------------------------- AVX-512: counting */
 
+/* Bits of a where the mask's are set, else of b. The mask drops what a shift of u16 moves between bytes. */
+AVX512 INLINE __m512i merge_512(int mask, __m512i a, __m512i b)
+{
+    return choose_512(_mm512_set1_epi8((char)mask), a, b);
+}
+
 /*
- * The sums of the quarters' u16 counts: element 4 i + j of a, b (u64 lanes of four u16 counts each) are added over the
- * eight lanes. Two vectors become one whose first half of each 128-bit lane comes from a.
+ * Bit planes 0 .. 5 of eight vectors of bytes: byte i of plane k has bit k of byte i of vector j as its bit j. Three rounds
+ * of exchanges, of single bits, pairs and halves, as in the transposition of an 8 x 8 matrix of bits.
  */
-AVX512 INLINE __m512i add_pairs(__m512i a, __m512i b)
+AVX512 INLINE void bit_planes_512(const __m512i v[8], __m512i planes[6])
 {
-    return _mm512_add_epi16(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    __m512i even[4], odd[4], two[4][2];
+
+#pragma GCC unroll 4
+    for (unsigned j = 0; j < 4; j++) {
+        even[j] = merge_512(0xaa, _mm512_slli_epi16(v[2 * j + 1], 1), v[2 * j]);
+        odd[j] = merge_512(0xaa, v[2 * j + 1], _mm512_srli_epi16(v[2 * j], 1));
+    }
+#pragma GCC unroll 2
+    for (unsigned j = 0; j < 2; j++) {
+        two[0][j] = merge_512(0xcc, _mm512_slli_epi16(even[2 * j + 1], 2), even[2 * j]);
+        two[1][j] = merge_512(0xcc, _mm512_slli_epi16(odd[2 * j + 1], 2), odd[2 * j]);
+        two[2][j] = merge_512(0xcc, even[2 * j + 1], _mm512_srli_epi16(even[2 * j], 2));
+        two[3][j] = merge_512(0xcc, odd[2 * j + 1], _mm512_srli_epi16(odd[2 * j], 2));
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        planes[k] = merge_512(0xf0, _mm512_slli_epi16(two[k][1], 4), two[k][0]);
+    planes[4] = merge_512(0xf0, two[0][1], _mm512_srli_epi16(two[0][0], 4));
+    planes[5] = merge_512(0xf0, two[1][1], _mm512_srli_epi16(two[1][0], 4));
 }
 
-AVX512 INLINE __m512i add_quads(__m512i a, __m512i b)
-{
-    return _mm512_add_epi16(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
-}
-
-/* Counts of four sets of bits, u16 in u64 lanes. */
+/*
+ * Counts of four sets of bits: in each 128-bit lane two u16 for the first set, two for the second, and so on, of which the
+ * sum over all is the count. Counts of 64 bits are small, so that packing takes the zeros out.
+ */
 AVX512 INLINE __m512i four_counts(__m512i a, __m512i b, __m512i c, __m512i d)
 {
-    const __m512i low = _mm512_or_si512(_mm512_popcnt_epi64(a), _mm512_slli_epi64(_mm512_popcnt_epi64(b), 16));
-    const __m512i high = _mm512_or_si512(_mm512_popcnt_epi64(c), _mm512_slli_epi64(_mm512_popcnt_epi64(d), 16));
-    return _mm512_or_si512(low, _mm512_slli_epi64(high, 32));
+    return _mm512_packus_epi32(_mm512_packus_epi32(_mm512_popcnt_epi64(a), _mm512_popcnt_epi64(b)),
+                               _mm512_packus_epi32(_mm512_popcnt_epi64(c), _mm512_popcnt_epi64(d)));
+}
+
+/* Adds neighbours: eight u16 counts in each 128-bit lane. */
+AVX512 INLINE __m512i eight_counts(__m512i first_four, __m512i second_four)
+{
+    const __m512i one = _mm512_set1_epi16(1);
+    return _mm512_packus_epi32(_mm512_madd_epi16(first_four, one), _mm512_madd_epi16(second_four, one));
+}
+
+/* Adds 128-bit lanes in pairs: two lanes of a, then two of b. */
+AVX512 INLINE __m512i add_lanes(__m512i a, __m512i b)
+{
+    return _mm512_add_epi16(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
 }
 
 /*
@@ -133,19 +167,15 @@ AVX512 INLINE __m512i four_counts(__m512i a, __m512i b, __m512i c, __m512i d)
  */
 AVX512 INLINE void count_512(const uint8_t *bins, size_t m, __m512i *low, __m512i *high)
 {
-    uint64_t planes[6][8] __attribute__((aligned(64))) = { { 0 } };
-    __m512i p[6], inner[8], z[16];
-    __mmask8 valid = (__mmask8)((1u << (m / 64)) - 1);
+    __m512i v[8], p[6], inner[8], z[8];
 
-    for (size_t j = 0; j < m / 64; j++) {
-        const __m512i b = bytes_64(bins + 64 * j);
-#pragma GCC unroll 6
-        for (unsigned k = 0; k < 6; k++)
-            planes[k][j] = _mm512_test_epi8_mask(b, _mm512_set1_epi8((char)(1 << k)));
-    }
-    for (unsigned k = 0; k < 6; k++)
-        p[k] = _mm512_load_si512(planes[k]);
-    inner[0] = _mm512_maskz_ternarylogic_epi64(valid, p[2], p[1], p[0], 0x01);
+#pragma GCC unroll 8
+    for (unsigned j = 0; j < 8; j++)
+        v[j] = 64 * j < m ? bytes_64(bins + 64 * j) : _mm512_setzero_si512();
+    bit_planes_512(v, p);
+    /* Where there are no elements, they must not count as bin 0. */
+    inner[0] = _mm512_and_si512(_mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x01),
+                                _mm512_set1_epi8((char)((1u << (m / 64)) - 1)));
     inner[1] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x02);
     inner[2] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x04);
     inner[3] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x08);
@@ -156,13 +186,12 @@ AVX512 INLINE void count_512(const uint8_t *bins, size_t m, __m512i *low, __m512
 #define OUTER(k)                                                                                                       \
     do {                                                                                                               \
         const __m512i outer = _mm512_ternarylogic_epi64(p[5], p[4], p[3], 1 << (k));                                   \
-        z[2 * (k)] = z[2 * (k) + 1] = _mm512_setzero_si512();                                                          \
-        if (_mm512_test_epi64_mask(outer, outer)) { /* real weights leave half of the bins empty */                    \
-            z[2 * (k)] = four_counts(_mm512_and_si512(outer, inner[0]), _mm512_and_si512(outer, inner[1]),             \
-                                     _mm512_and_si512(outer, inner[2]), _mm512_and_si512(outer, inner[3]));            \
-            z[2 * (k) + 1] = four_counts(_mm512_and_si512(outer, inner[4]), _mm512_and_si512(outer, inner[5]),         \
-                                         _mm512_and_si512(outer, inner[6]), _mm512_and_si512(outer, inner[7]));        \
-        }                                                                                                              \
+        z[k] = _mm512_setzero_si512();                                                                                 \
+        if (_mm512_test_epi64_mask(outer, outer)) /* real weights leave half of the bins empty */                      \
+            z[k] = eight_counts(four_counts(_mm512_and_si512(outer, inner[0]), _mm512_and_si512(outer, inner[1]),      \
+                                            _mm512_and_si512(outer, inner[2]), _mm512_and_si512(outer, inner[3])),     \
+                                four_counts(_mm512_and_si512(outer, inner[4]), _mm512_and_si512(outer, inner[5]),      \
+                                            _mm512_and_si512(outer, inner[6]), _mm512_and_si512(outer, inner[7])));    \
     } while (0)
     OUTER(0);
     OUTER(1);
@@ -173,10 +202,8 @@ AVX512 INLINE void count_512(const uint8_t *bins, size_t m, __m512i *low, __m512
     OUTER(6);
     OUTER(7);
 #undef OUTER
-    *low = _mm512_add_epi16(*low, add_quads(add_quads(add_pairs(z[0], z[1]), add_pairs(z[2], z[3])),
-                                            add_quads(add_pairs(z[4], z[5]), add_pairs(z[6], z[7]))));
-    *high = _mm512_add_epi16(*high, add_quads(add_quads(add_pairs(z[8], z[9]), add_pairs(z[10], z[11])),
-                                              add_quads(add_pairs(z[12], z[13]), add_pairs(z[14], z[15]))));
+    *low = _mm512_add_epi16(*low, add_lanes(add_lanes(z[0], z[1]), add_lanes(z[2], z[3])));
+    *high = _mm512_add_epi16(*high, add_lanes(add_lanes(z[4], z[5]), add_lanes(z[6], z[7])));
 }
 
 AVX512 static void count_avx512(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
@@ -408,69 +435,6 @@ AVX2 static void bins_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t
     if (n > whole)
         bins_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
                  bins + whole);
-}
-
-/* ---------------------------------------------------------------------------------------------- AVX2: counting */
-
-/* Bits 0 .. 5 of 32 bins as masks. */
-AVX2 INLINE void planes_of_32(const uint8_t *bins, uint32_t planes[6][16], size_t j)
-{
-    const __m256i b = bytes_32(bins);
-#pragma GCC unroll 6
-    for (int k = 0; k < 6; k++)
-        planes[k][j] = (uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(b, 7 - k));
-}
-
-AVX2 INLINE uint64_t lanes_popcnt(__m256i v)
-{
-    return (uint64_t)_mm_popcnt_u64((uint64_t)_mm256_extract_epi64(v, 0)) +
-           (uint64_t)_mm_popcnt_u64((uint64_t)_mm256_extract_epi64(v, 1)) +
-           (uint64_t)_mm_popcnt_u64((uint64_t)_mm256_extract_epi64(v, 2)) +
-           (uint64_t)_mm_popcnt_u64((uint64_t)_mm256_extract_epi64(v, 3));
-}
-
-/* Adds the histogram of 256 bins, from their bit planes. */
-AVX2 INLINE void count_256(const uint8_t *bins, uint16_t histogram[PTWM_N_BINS])
-{
-    uint32_t planes[6][16] __attribute__((aligned(32)));
-    const __m256i ones = _mm256_set1_epi8(-1);
-    __m256i p[6], inner[8], pair[4];
-
-    for (size_t j = 0; j < 8; j++)
-        planes_of_32(bins + 32 * j, planes, j);
-    for (unsigned k = 0; k < 6; k++)
-        p[k] = _mm256_load_si256((const __m256i *)(const void *)planes[k]);
-    pair[0] = _mm256_andnot_si256(_mm256_or_si256(p[0], p[1]), ones);
-    pair[1] = _mm256_andnot_si256(p[1], p[0]);
-    pair[2] = _mm256_andnot_si256(p[0], p[1]);
-    pair[3] = _mm256_and_si256(p[0], p[1]);
-    for (unsigned i = 0; i < 4; i++) {
-        inner[i] = _mm256_andnot_si256(p[2], pair[i]);
-        inner[4 + i] = _mm256_and_si256(p[2], pair[i]);
-    }
-    pair[0] = _mm256_andnot_si256(_mm256_or_si256(p[3], p[4]), ones);
-    pair[1] = _mm256_andnot_si256(p[4], p[3]);
-    pair[2] = _mm256_andnot_si256(p[3], p[4]);
-    pair[3] = _mm256_and_si256(p[3], p[4]);
-    for (unsigned k = 0; k < 8; k++) {
-        const __m256i outer = k < 4 ? _mm256_andnot_si256(p[5], pair[k]) : _mm256_and_si256(p[5], pair[k - 4]);
-        if (_mm256_testz_si256(outer, outer)) /* real weights leave half of the bins empty */
-            continue;
-        for (unsigned i = 0; i < 8; i++)
-            histogram[8 * k + i] = (uint16_t)(histogram[8 * k + i] + lanes_popcnt(_mm256_and_si256(outer, inner[i])));
-    }
-}
-
-AVX2 static void count_avx2(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
-{
-    const size_t whole = n / 128 * 128;
-    size_t i = 0;
-
-    memset(histogram, 0, PTWM_N_BINS * sizeof *histogram);
-    for (; i + 256 <= whole; i += 256)
-        count_256(bins + i, histogram);
-    for (; i < n; i++)
-        histogram[bins[i]]++;
 }
 
 /* ----------------------------------------------------------------------------------------------- AVX2: mapping */

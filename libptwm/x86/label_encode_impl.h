@@ -9,7 +9,7 @@
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi,bmi2,popcnt")))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---------------------------------------------------------------------------------------------------- AVX-512 */
@@ -17,56 +17,133 @@
 struct tables_512 {
     __m512i packed[2];
     __m512 reciprocals[2];
-    const uint16_t *inverse;
 };
 
-/* Codes 16 labels. */
-AVX512 INLINE __m512i encode_16(const struct tables_512 *t, const uint8_t *labels, __m512i x, uint8_t **words)
+/* The quotient and rank of 16 states by their labels' frequencies, after their words have been emitted. */
+AVX512 INLINE void divide_16(const struct tables_512 *t, const uint8_t *labels, __m512i x, uint8_t **words,
+                             __m512i *packed, __m512i *quotient, __m512i *rank)
 {
-    const __m512i low16 = _mm512_set1_epi32(0xffff);
     const __m512i label = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)labels));
-    const __m512i packed = _mm512_permutex2var_epi32(t->packed[0], label, t->packed[1]);
     const __m512 reciprocal = _mm512_permutex2var_ps(t->reciprocals[0], label, t->reciprocals[1]);
-    const __m512i frequency = _mm512_and_si512(packed, low16), high = _mm512_srli_epi32(x, 16);
-    const __mmask16 emits = _mm512_cmpge_epu32_mask(high, frequency);
-    const unsigned n = (unsigned)_mm_popcnt_u32(emits);
-    __m512i quotient, rank, inverse;
-    __mmask16 more;
+    const __m512i high = _mm512_srli_epi32(x, 16);
+    __m512i frequency;
+    __mmask16 emits, more;
+    unsigned n;
 
+    *packed = _mm512_permutex2var_epi32(t->packed[0], label, t->packed[1]);
+    frequency = _mm512_and_si512(*packed, _mm512_set1_epi32(0xffff));
+    emits = _mm512_cmpge_epu32_mask(high, frequency);
+    n = (unsigned)_mm_popcnt_u32(emits);
     *words -= 2 * n;
     _mm256_mask_storeu_epi16(*words, (__mmask16)_bzhi_u32(0xffff, n),
                              _mm256_maskz_compress_epi16(emits, _mm512_cvtepi32_epi16(x)));
     x = _mm512_mask_mov_epi32(x, emits, high);
-    quotient = _mm512_cvttps_epu32(
+    *quotient = _mm512_cvttps_epu32(
         _mm512_mul_ps(_mm512_cvt_roundepu32_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC), reciprocal));
-    rank = _mm512_sub_epi32(x, _mm512_mullo_epi32(quotient, frequency));
-    more = _mm512_cmpge_epu32_mask(rank, frequency);
-    quotient = _mm512_mask_add_epi32(quotient, more, quotient, _mm512_set1_epi32(1));
-    rank = _mm512_mask_sub_epi32(rank, more, rank, frequency);
-    inverse = _mm512_i32gather_epi32(_mm512_add_epi32(_mm512_srli_epi32(packed, 16), _mm512_srli_epi32(rank, 3)),
-                                     (const void *)t->inverse, 2);
-    /* quotient << 16 | inverse & 0xffff */
-    x = _mm512_ternarylogic_epi32(low16, inverse, _mm512_slli_epi32(quotient, 16), 0xca);
-    return _mm512_add_epi32(x, _mm512_slli_epi32(_mm512_and_si512(rank, _mm512_set1_epi32(7)), 5));
+    *rank = _mm512_sub_epi32(x, _mm512_mullo_epi32(*quotient, frequency));
+    more = _mm512_cmpge_epu32_mask(*rank, frequency);
+    *quotient = _mm512_mask_add_epi32(*quotient, more, *quotient, _mm512_set1_epi32(1));
+    *rank = _mm512_mask_sub_epi32(*rank, more, *rank, frequency);
 }
 
+AVX512 INLINE void load_tables_512(struct tables_512 *t, const struct ptwm_class_encoder *class)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        t->packed[k] = _mm512_loadu_si512(class->packed + 16 * k);
+        t->reciprocals[k] = _mm512_loadu_ps(class->reciprocals + 16 * k);
+    }
+}
+
+/* With the large table, for classes whose pieces are too many. */
+AVX512 static uint8_t *encode_run_gather_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                                uint32_t *states, uint8_t *words)
+{
+    const __m512i low16 = _mm512_set1_epi32(0xffff), seven = _mm512_set1_epi32(7);
+    struct tables_512 t;
+
+    load_tables_512(&t, class);
+    for (size_t i = n; i > 0; i -= LANES)
+        for (unsigned j = LANES / 16; j-- > 0;) {
+            __m512i x = _mm512_load_si512(states + 16 * j), packed, quotient, rank, inverse;
+            divide_16(&t, labels + i - LANES + 16 * j, x, &words, &packed, &quotient, &rank);
+            inverse = _mm512_i32gather_epi32(_mm512_add_epi32(_mm512_srli_epi32(packed, 16), _mm512_srli_epi32(rank, 3)),
+                                             (const void *)class->inverse, 2);
+            x = _mm512_or_si512(_mm512_and_si512(inverse, low16), _mm512_slli_epi32(quotient, 16));
+            x = _mm512_add_epi32(x, _mm512_slli_epi32(_mm512_and_si512(rank, seven), 5));
+            _mm512_store_si512(states + 16 * j, x);
+        }
+    return words;
+}
+
+struct cells_512 {
+    __m512i first_cell, first_piece[2], limits[2][2], high, bucket;
+};
+
+/*
+ * The low halves of 64 states from their ranks, u16 in two vectors. Pairs of vectors are packed within their 128-bit lanes,
+ * and so are the labels; nothing depends on the order, as long as it is the same, and unpacking restores it.
+ */
+AVX512 INLINE void invert_64(const struct cells_512 *c, __m512i labels, __m512i rank[2])
+{
+    const __m512i cell_mask = _mm512_set1_epi16(PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE - 1);
+    /* Of each 16 labels a 128-bit lane of the packed vectors takes four. */
+    const __m512i order = _mm512_permutexvar_epi32(
+        _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0), labels);
+    const __m512i in_label = _mm512_packus_epi16(_mm512_srli_epi16(rank[0], 10), _mm512_srli_epi16(rank[1], 10));
+    const __m512i in_cell = _mm512_packus_epi16(_mm512_and_si512(_mm512_srli_epi16(rank[0], 3), cell_mask),
+                                                _mm512_and_si512(_mm512_srli_epi16(rank[1], 3), cell_mask));
+    const __m512i cell = _mm512_add_epi8(in_label, _mm512_permutexvar_epi8(order, c->first_cell));
+    __m512i piece = _mm512_permutex2var_epi8(c->first_piece[0], cell, c->first_piece[1]), high, bucket;
+
+    for (unsigned k = 0; k < 2; k++) {
+        const __m512i limit = _mm512_permutex2var_epi8(c->limits[k][0], cell, c->limits[k][1]);
+        piece = _mm512_mask_add_epi8(piece, _mm512_cmpge_epu8_mask(in_cell, limit), piece, _mm512_set1_epi8(1));
+    }
+    high = _mm512_permutexvar_epi8(piece, c->high);
+    bucket = _mm512_permutexvar_epi8(piece, c->bucket);
+    rank[0] = _mm512_add_epi16(_mm512_slli_epi16(rank[0], 5), _mm512_unpacklo_epi8(bucket, high));
+    rank[1] = _mm512_add_epi16(_mm512_slli_epi16(rank[1], 5), _mm512_unpackhi_epi8(bucket, high));
+}
+
+/* Zen 4 takes .43 ns a label this way, .71 with the gather. */
 AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
                                          uint32_t *states, uint8_t *words)
 {
-    const struct tables_512 t = { { _mm512_loadu_si512(class->packed), _mm512_loadu_si512(class->packed + 16) },
-                                  { _mm512_loadu_ps(class->reciprocals), _mm512_loadu_ps(class->reciprocals + 16) },
-                                  class->inverse };
-    __m512i x[LANES / 16];
+    const struct ptwm_pieces *p = &class->pieces;
+    struct tables_512 t;
+    struct cells_512 c;
 
-    for (unsigned j = 0; j < LANES / 16; j++)
-        x[j] = _mm512_load_si512(states + 16 * j);
-    for (size_t i = n; i > 0; i -= LANES) {
-#pragma GCC unroll 8
-        for (unsigned j = LANES / 16; j-- > 0;)
-            x[j] = encode_16(&t, labels + i - LANES + 16 * j, x[j], &words);
+    if (!p->is_usable)
+        return encode_run_gather_avx512(class, labels, n, states, words);
+    load_tables_512(&t, class);
+    c.first_cell = _mm512_loadu_si512(p->first_cell);
+    c.high = _mm512_loadu_si512(p->high);
+    c.bucket = _mm512_loadu_si512(p->bucket);
+    for (unsigned k = 0; k < 2; k++) {
+        c.first_piece[k] = _mm512_loadu_si512(p->first_piece + 64 * k);
+        c.limits[0][k] = _mm512_loadu_si512(p->limits[0] + 64 * k);
+        c.limits[1][k] = _mm512_loadu_si512(p->limits[1] + 64 * k);
     }
-    for (unsigned j = 0; j < LANES / 16; j++)
-        _mm512_store_si512(states + 16 * j, x[j]);
+    for (size_t i = n; i > 0; i -= LANES)
+#pragma GCC unroll 2
+        for (unsigned g = 2; g-- > 0;) {
+            const uint8_t *own = labels + i - LANES + 64 * g;
+            __m512i packed, quotient[4], rank[4], low[2], high[2];
+            uint32_t *x = states + 64 * g;
+
+#pragma GCC unroll 4
+            for (unsigned j = 4; j-- > 0;)
+                divide_16(&t, own + 16 * j, _mm512_load_si512(x + 16 * j), &words, &packed, &quotient[j], &rank[j]);
+            low[0] = _mm512_packus_epi32(rank[0], rank[1]);
+            low[1] = _mm512_packus_epi32(rank[2], rank[3]);
+            high[0] = _mm512_packus_epi32(quotient[0], quotient[1]);
+            high[1] = _mm512_packus_epi32(quotient[2], quotient[3]);
+            invert_64(&c, _mm512_loadu_si512(own), low);
+            _mm512_store_si512(x, _mm512_unpacklo_epi16(low[0], high[0]));
+            _mm512_store_si512(x + 16, _mm512_unpackhi_epi16(low[0], high[0]));
+            _mm512_store_si512(x + 32, _mm512_unpacklo_epi16(low[1], high[1]));
+            _mm512_store_si512(x + 48, _mm512_unpackhi_epi16(low[1], high[1]));
+        }
     return words;
 }
 
