@@ -1,8 +1,15 @@
 """Fixtures that the Python tests share."""
 
+import os
+
+import hypothesis
 import ml_dtypes
 import numpy as np
 import pytest
+
+# The same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=default looks for new ones.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # For each dtype of the format: its safetensors name, and its numpy or ml_dtypes scalar type.
 SCALAR_TYPES = {

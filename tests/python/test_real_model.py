@@ -38,7 +38,9 @@ def variant(request, real_model, tmp_path_factory):  # noqa: F811
         for name, array in arrays.items():
             shape = ",".join(map(str, array.shape))
             end = begin + array.nbytes
-            header.append(f'"{name}":{{"dtype":"{names[array.dtype.name]}","shape":[{shape}],"data_offsets":[{begin},{end}]}}')
+            header.append(
+                f'"{name}":{{"dtype":"{names[array.dtype.name]}","shape":[{shape}],"data_offsets":[{begin},{end}]}}'
+            )
             data.append(array.tobytes())
             begin = end
         text = ("{" + ",".join(header) + "}").encode()

@@ -31,7 +31,16 @@ def special_values(name: str) -> bytes:
     exponents = {"BF16": 8, "F16": 5, "F32": 8, "F64": 11}[name]
     mantissa = bits - 1 - exponents
     infinity = ((1 << exponents) - 1) << mantissa
-    magnitudes = [0, 1, (1 << mantissa) - 1, 1 << mantissa, infinity - 1, infinity, infinity + 1, infinity + (1 << (mantissa - 1))]
+    magnitudes = [
+        0,
+        1,
+        (1 << mantissa) - 1,
+        1 << mantissa,
+        infinity - 1,
+        infinity,
+        infinity + 1,
+        infinity + (1 << (mantissa - 1)),
+    ]
     magnitudes += [infinity + (1 << mantissa) - 1]
     values = (np.array(magnitudes, np.uint64)[:, None] | signs).reshape(-1)
     return values.astype(element).tobytes()
