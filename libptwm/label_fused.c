@@ -14,6 +14,8 @@
 #include "label_kernel_c99.h"
 #if defined(PTWM_X86)
 #include "x86/label_kernel_impl.h"
+#elif defined(PTWM_ARM)
+#include "arm/label_kernel_impl.h"
 #endif
 
 static const struct ptwm_kernel_set *kernels(void)
@@ -22,6 +24,8 @@ static const struct ptwm_kernel_set *kernels(void)
 #if defined(PTWM_X86)
     case PTWM_CPU_AVX512: return &ptwm_kernels_avx512;
     case PTWM_CPU_AVX2: return &ptwm_kernels_avx2;
+#elif defined(PTWM_ARM)
+    case PTWM_CPU_NEON: return &ptwm_kernels_neon;
 #endif
     default: return &ptwm_kernels_c99;
     }

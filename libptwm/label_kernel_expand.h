@@ -15,6 +15,19 @@
 #define ROWS16(k) ROWS4(k), ROWS4((k) + 4), ROWS4((k) + 8), ROWS4((k) + 12)
 #define ROWS64(k) ROWS16(k), ROWS16((k) + 16), ROWS16((k) + 32), ROWS16((k) + 48)
 static const uint8_t kernel_expand[256][16] PTWM_ALIGNED(64) = { ROWS64(0), ROWS64(64), ROWS64(128), ROWS64(192) };
+
+#if defined(PTWM_ARM) /* whose population count is slow on its way from and to general registers */
+/* How many words that is. */
+#define COUNTS4(k)                                                                                                \
+    BITS_BELOW(k, 7) + ((k) >> 7), BITS_BELOW((k) + 1, 7) + ((k) >> 7), BITS_BELOW((k) + 2, 7) + ((k) >> 7),       \
+        BITS_BELOW((k) + 3, 7) + ((k) >> 7)
+#define COUNTS16(k) COUNTS4(k), COUNTS4((k) + 4), COUNTS4((k) + 8), COUNTS4((k) + 12)
+#define COUNTS64(k) COUNTS16(k), COUNTS16((k) + 16), COUNTS16((k) + 32), COUNTS16((k) + 48)
+static const uint8_t kernel_count[256] = { COUNTS64(0), COUNTS64(64), COUNTS64(128), COUNTS64(192) };
+#undef COUNTS4
+#undef COUNTS16
+#undef COUNTS64
+#endif
 #undef BITS_BELOW
 #undef LANE
 #undef ROW
