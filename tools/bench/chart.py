@@ -20,6 +20,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     files = [entry for entry in results["files"] if "sizes" in entry["sections"] and PANELS.keys() & entry["sections"]]
     if not files:
@@ -39,6 +40,8 @@ def draw(results: dict[str, Any], path: Path) -> None:
                     axes.scatter(speed, share, color="tab:red" if name == figures.OURS else "tab:blue")
                     axes.annotate(name, (speed, share), xytext=(4, 4), textcoords="offset points", fontsize=8)
             axes.set(xscale="log", xlabel="GB/s, best, one core", ylabel="size, of the .safetensors", title=title)
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.margins(x=0.2)
             axes.grid(alpha=0.3)
         panels[0].text(0, 1.12, Path(entry["path"]).name, transform=panels[0].transAxes, weight="bold")
     figure.suptitle(f"{results['machine']['cpu']}, commit {results['machine']['commit']}")

@@ -61,7 +61,7 @@ def alternate(
             warming_up = number == 0 and not cold
             for task in tasks:
                 timing = timings[task.name]
-                if timing.failure or (timing.seconds and spent[task.name] > budget):
+                if timing.failure or (timing.seconds and spent[task.name] > budget) or len(timing.seconds) == rounds:
                     continue
                 try:
                     seconds = min(_run(task, fresh) for _ in range(repeats[task.name]))
