@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
 from typing import Any
 
 from bench.sections.files import READ
@@ -29,10 +28,10 @@ def speed_ratio(table: Table, name: str, other: str) -> dict[str, float] | None:
     }
 
 
-def fastest(tables: Iterable[Table], peers: Iterable[str]) -> tuple[Table, str] | None:
-    """The peer with the best time in any of some tables."""
-    rows = [(min(found["seconds"]), table, name) for table in tables for name in peers if (found := row(table, name))]
-    return min(rows, key=lambda entry: entry[0])[1:] if rows else None
+def fastest(table: Table, peers: list[str]) -> dict[str, Any] | None:
+    """The row of the peer with the best time."""
+    rows = [found for name in peers if (found := row(table, name))]
+    return min(rows, key=lambda found: min(found["seconds"]), default=None)
 
 
 def of_file(sections: dict[str, Any], peers: list[str]) -> list[dict[str, Any]]:
@@ -43,12 +42,13 @@ def of_file(sections: dict[str, Any], peers: list[str]) -> list[dict[str, Any]]:
         if value is not None:
             figures.append({"name": name, **value, "note": note})
 
-    def add_versus_peers(name: str, table: Table, *others: Table) -> None:
-        found = fastest([table, *others], peers)
-        if found and row(table, OURS):
-            # Another table's times, in rounds of its own: compared as if they were of this one.
-            pair = {"rows": [row(table, OURS), {**row(*found), "name": "peer"}]}
-            add(name, speed_ratio(pair, OURS, "peer"), f"fastest: {found[1]}")
+    def add_versus_peers(name: str, table: Table, others: Table | None = None) -> None:
+        """Ours in a table against the fastest peer in the same table, or in another one of the same work."""
+        found = fastest(table if others is None else others, peers)
+        ours = row(table, OURS)
+        if found is not None and ours is not None:
+            pair = {"rows": [ours, {**found, "name": "the fastest"}]}
+            add(name, speed_ratio(pair, OURS, "the fastest"), f"fastest: {found['name']}")
 
     if sizes := sections.get("sizes"):
         _add_sizes(add, sizes, peers)
@@ -60,9 +60,9 @@ def of_file(sections: dict[str, Any], peers: list[str]) -> list[dict[str, Any]]:
         add_versus_peers("decode all into fresh memory, x fastest peer", fresh)
     if touched := sections.get("decode_touched"):
         add("get_into of the largest tensor, x memcpy", speed_ratio(touched, OURS, MEMCPY))
-        add_versus_peers(
-            "get_into of the largest tensor, x fastest peer", touched, sections.get("decode_one", {"rows": []})
-        )
+        add_versus_peers("get_into of the largest tensor, x fastest peer, its copy included", touched)
+        if anywhere := sections.get("decode_one"):
+            add_versus_peers("get_into of the largest tensor, x fastest peer, without a copy", touched, anywhere)
     if checks := sections.get("checks"):
         value = speed_ratio(checks, f"{OURS} check=none", OURS)
         add("time that checking CRCs adds to decoding", {k: v - 1 for k, v in value.items()} if value else None)

@@ -56,6 +56,7 @@ def cold(workspace: Workspace) -> dict[str, Any]:
              for contender, path in contenders]  # fmt: skip
     if raw is not None:
         tasks.insert(0, Task(READ, lambda _: _read(raw, buffer), partial(forget, READ, raw)))
+    tasks.insert(0, memcpy(model.tensors))
     with pinned({options.core}):
         result = table(
             alternate(tasks, min(options.rounds, 5), 4 * options.budget, fresh=True, cold=True), model.nbytes
