@@ -74,8 +74,9 @@ def test_shape_of_the_json(results):
     assert entry["failures"] == {}
     assert entry["n_tensors"] == 5
     assert entry["largest"] == {"name": "embed.weight", "nbytes": 300 * 256 * 2}
+    loads = {"load", "load_again"}
     decoding = {"decode_fresh", "decode_touched", "decode_one", "checks"}
-    assert set(entry["sections"]) == {"sizes", "encode", *decoding, "threads", "load", "cold", "memory", "levels"}
+    assert set(entry["sections"]) == {"sizes", "encode", *decoding, "threads", *loads, "cold", "memory", "levels"}
     assert set(result["scaling"]) == {"open", "latency", "million", "figures"}
 
 
@@ -203,6 +204,23 @@ def test_contenders_that_write_to_their_input_are_out(model_path, monkeypatch, t
     assert workspace.archive(vandal) is None
     assert workspace.failures == {"vandal": "writes to its input"}
     assert workspace.model.content == model_path.read_bytes()
+
+
+def test_fresh_memory_is_fresh(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import torch
+    from bench.contenders.ours import Ptwm
+    from bench.timing import Task, alternate
+
+    import ptwm.torch
+
+    Ptwm().start()
+    weights = torch.randn(8 << 20, generator=torch.Generator().manual_seed(0)).bfloat16()
+    blob = ptwm.torch.save({"weights": weights})
+    task = Task("load", lambda _: ptwm.torch.load(blob))
+    timing = alternate([task], 3, 60.0, fresh=True)["load"]
+    assert timing.failure is None
+    assert min(timing.faults) >= weights.nbytes // (2 << 20), "it lives on pages of the turn before"
 
 
 def test_files_that_cannot_be_measured(tmp_path):

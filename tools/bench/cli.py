@@ -31,7 +31,7 @@ FILE_SECTIONS: dict[str, dict[str, Callable[[Workspace], dict[str, Any]]]] = {
     },
     "checks": {"checks": coding.checks},
     "threads": {"threads": threads.threads},
-    "load": {"load": files.warm},
+    "load": {"load": files.warm, "load_again": files.again},
     "cold": {"cold": files.cold},
     "memory": {"memory": memory.memory},
 }

@@ -68,6 +68,8 @@ def of_file(sections: dict[str, Any], peers: list[str]) -> list[dict[str, Any]]:
         add("time that checking CRCs adds to decoding", {k: v - 1 for k, v in value.items()} if value else None)
     if warm := sections.get("load"):
         _add_loads(add, "warm", warm)
+    if again := sections.get("load_again"):
+        _add_loads(add, "warm, load after load", again)
     if cold := sections.get("cold"):
         _add_loads(add, "cold", cold)
         add(

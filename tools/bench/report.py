@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 from bench import figures
+from bench.sections.files import READ
 from bench.workspace import MEMCPY
 
 TITLES = {
@@ -14,9 +15,14 @@ TITLES = {
     "decode_touched": "Decode the largest tensor into touched memory",
     "decode_one": "Decode the largest tensor to wherever a contender puts it",
     "checks": "Cost of checking CRCs: the largest tensor into touched memory",
-    "load": "Load from files, page cache warm, every page touched",
+    "load": "Load from files as a process's first, page cache warm, every page touched",
+    "load_again": "Load from files again and again, page cache warm, every page touched",
     "cold": "Load from files, page cache cold, every page touched",
 }
+
+
+FRESH = ("decode_fresh", "load", "cold")  # tables whose contenders must not live on memory of earlier turns
+HUGE_PAGE = 2 << 20
 
 
 def text(results: dict[str, Any]) -> str:
@@ -57,7 +63,7 @@ def _file(entry: dict[str, Any]) -> list[str]:
         lines += ["", "Size, of the .safetensors", *_sizes(sections["sizes"])]
     for key, title in TITLES.items():
         if key in sections:
-            lines += ["", title, *_timed(sections[key])]
+            lines += ["", title, *_timed(sections[key], fresh=key in FRESH)]
     for what in ("encode", "decode"):
         if what in sections.get("threads", {}):
             lines += ["", f"Threads: {what}, two cores", *_timed(sections["threads"][what], reference="memcpy 1")]
@@ -80,7 +86,7 @@ def _sizes(table: dict[str, Any]) -> list[str]:
     return grid(["contender", "share", "bytes", ""], rows)
 
 
-def _timed(table: dict[str, Any], reference: str = MEMCPY) -> list[str]:
+def _timed(table: dict[str, Any], reference: str = MEMCPY, fresh: bool = False) -> list[str]:
     if table.get("failure"):
         return [f"  {table['failure']}"]
     rows = []
@@ -90,6 +96,8 @@ def _timed(table: dict[str, Any], reference: str = MEMCPY) -> list[str]:
         if not row["seconds"]:
             rows.append([row["name"], *["-"] * (4 + 2 * has_reference), "0", *notes])
             continue
+        if fresh and row["name"] not in (MEMCPY, READ) and min(row["faults"]) < table["nbytes"] // HUGE_PAGE // 2:
+            notes.append("NOT FRESH: too few page faults")
         if row.get("copies"):
             notes.append("decoded, then copied")
         if row.get("resident") is not None:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ class Timing:
 
     name: str
     seconds: list[float] = field(default_factory=list)
+    faults: list[int] = field(default_factory=list)  # page faults of each turn that the disk had no part in
     failure: str | None = None
 
     @property
@@ -49,8 +51,9 @@ def alternate(
 
     A task that has spent its budget of seconds takes no more turns. One that raises is out.
 
-    fresh: before each turn malloc gives what it holds back to the system, so that whoever allocates pays for fresh
-    pages, as a process does that loads a model once. Without it each may live on memory that earlier turns touched.
+    fresh: before each turn malloc and the `keepers` give what they hold back to the system, so that whoever allocates
+    pays for fresh pages, as a process does that loads a model once. Without it each may live on memory that earlier
+    turns touched.
     cold: neither a warm-up nor repeats, as the set-up makes a state that the first run ends.
     """
     timings = {task.name: Timing(task.name) for task in tasks}
@@ -64,29 +67,46 @@ def alternate(
                 if timing.failure or (timing.seconds and spent[task.name] > budget) or len(timing.seconds) == rounds:
                     continue
                 try:
-                    seconds = min(_run(task, fresh) for _ in range(repeats[task.name]))
+                    seconds, faults = min(_run(task, fresh) for _ in range(repeats[task.name]))
                 except Exception as error:  # a peer may fail in any way; that is a result
                     timing.failure = describe(error)
                     continue
                 spent[task.name] += seconds * repeats[task.name]
-                if not warming_up:
+                if not warming_up or seconds * 3 > budget:  # that slow, even the warm-up counts
                     timing.seconds.append(seconds)
-                elif seconds * 3 > budget:
-                    timing.seconds.append(seconds)  # too slow to throw one away
+                    timing.faults.append(faults)
                 else:
                     repeats[task.name] = max(1, min(MAX_REPEATS, int(SHORT / max(seconds, 1e-9))))
     return timings
 
 
-def _run(task: Task, fresh: bool) -> float:
-    if fresh and _malloc_trim is not None:
-        _malloc_trim(0)
+def _run(task: Task, fresh: bool) -> tuple[float, int]:
     argument = task.setup()
+    if fresh:
+        release_memory()
+    faults = _faults()
     begin = time.perf_counter()
     result = task.run(argument)
     seconds = time.perf_counter() - begin
+    faults = _faults() - faults
     del result, argument
-    return seconds
+    return seconds, faults
+
+
+# Functions that free what packages keep for later allocations, by package.
+keepers: dict[str, Callable[[], None]] = {}
+
+
+def release_memory() -> None:
+    """Gives free memory back to the system."""
+    for release in keepers.values():
+        release()
+    if _malloc_trim is not None:
+        _malloc_trim(0)
+
+
+def _faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def describe(error: BaseException) -> str:

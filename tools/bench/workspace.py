@@ -93,7 +93,8 @@ def table(timings: dict[str, Timing], nbytes: int | None) -> dict[str, Any]:
     return {
         "nbytes": nbytes,
         "rows": [
-            {"name": timing.name, "seconds": timing.seconds, "failure": timing.failure} for timing in timings.values()
+            {"name": timing.name, "seconds": timing.seconds, "faults": timing.faults, "failure": timing.failure}
+            for timing in timings.values()
         ],
     }
 

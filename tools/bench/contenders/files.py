@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench import timing
+from bench.contenders.ours import release_pages
 from bench.model import Model
 
 
@@ -38,6 +40,7 @@ class PtwmFile(FileContender):
         import ptwm.torch
 
         self._load = ptwm.torch.load_file
+        timing.keepers["ptwm"] = release_pages
 
     def save(self, model: Model, path: Path) -> None:
         from ptwm.sharding import write_ptwm_shard

@@ -20,14 +20,22 @@ COLD_NBYTES = 500_000_000
 READ = "reading the .safetensors"
 
 
-def warm(workspace: Workspace) -> dict[str, Any]:
-    """load_file of the model and a touch of every page, on one core, the files in the page cache."""
+def warm(workspace: Workspace, fresh: bool = True) -> dict[str, Any]:
+    """load_file of the model and a touch of every page, on one core, the files in the page cache.
+
+    fresh: as a process's first load; without it as one of many, on memory that the one before may have left.
+    """
     contenders, failures = _saved(workspace.model, workspace.options.directory, only=None)
     tasks = [memcpy(workspace.model.tensors)]
     tasks += [Task(contender.name, partial(_load_and_touch, contender, path)) for contender, path in contenders]
-    result = workspace.run(tasks, workspace.model.nbytes, fresh=True)
+    result = workspace.run(tasks, workspace.model.nbytes, fresh=fresh)
     _add_failures(result, failures)
     return result
+
+
+def again(workspace: Workspace) -> dict[str, Any]:
+    """`warm`, load after load."""
+    return warm(workspace, fresh=False)
 
 
 def cold(workspace: Workspace) -> dict[str, Any]:
