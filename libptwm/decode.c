@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read_ahead.h"
 #include "reader.h"
 #include "segment_decode.h"
 #include "status.h"
@@ -15,7 +16,7 @@
 enum {
     BATCH_NBYTES = 64 << 20, /* also how far reading is ahead of decoding */
     BATCH_REQUESTS = 4096,
-    PREFETCH_NBYTES = 64 << 10, /* smaller segments come with their neighbours */
+    SMALL_SEGMENT_NBYTES = 256 << 10, /* of small tensors: read whole */
     THREADING_NBYTES = 512 << 10 /* below this a thread costs more than it gives */
 };
 
@@ -216,32 +217,33 @@ static enum ptwm_status make_tasks(struct batch *b, struct ptwm_error *error)
 /* Serves a range from the segment that is kept, if it is that one and nobody else is looking. */
 static bool serve_from_cache(const struct ptwm_reader *reader, const struct range *range, bool check_crc)
 {
-    struct ptwm_segment_cache *cache = reader->cache;
+    const struct ptwm_cached_segment *place = &reader->cache->places[range->segment % PTWM_CACHED_SEGMENTS];
     bool hit;
 
-    if (pthread_mutex_trylock(&cache->lock) != 0)
+    if (pthread_mutex_trylock(&reader->cache->lock) != 0)
         return false;
-    hit = cache->segment == range->segment && (cache->is_checked || !check_crc);
+    hit = place->segment == range->segment && (place->is_checked || !check_crc);
     if (hit)
-        memcpy(range->buffer, cache->raw.data + range->begin, (size_t)(range->end - range->begin));
-    pthread_mutex_unlock(&cache->lock);
+        memcpy(range->buffer, place->raw.data + range->begin, (size_t)(range->end - range->begin));
+    pthread_mutex_unlock(&reader->cache->lock);
     return hit;
 }
 
 /* Keeps a segment of one small chunk, decoded for a part of it, and gives the memory of the one before in exchange. */
 static void keep_in_cache(const struct batch *b, const struct piece *piece, struct ptwm_bytes *raw)
 {
-    struct ptwm_segment_cache *cache = b->reader->cache;
+    struct ptwm_cached_segment *place = &b->reader->cache->places[piece->segment % PTWM_CACHED_SEGMENTS];
     struct ptwm_bytes old;
 
-    if (piece->tail->n_chunks > 1 || raw->nbytes > PTWM_CACHED_SEGMENT_NBYTES || pthread_mutex_trylock(&cache->lock) != 0)
+    if (piece->tail->n_chunks > 1 || raw->nbytes > PTWM_CACHED_SEGMENT_NBYTES ||
+        pthread_mutex_trylock(&b->reader->cache->lock) != 0)
         return;
-    old = cache->raw;
-    cache->raw = *raw;
+    old = place->raw;
+    place->raw = *raw;
     *raw = old;
-    cache->segment = piece->segment;
-    cache->is_checked = b->check_crc || !(piece->tail->segment.flags & PTWM_SEGMENT_CHECKED);
-    pthread_mutex_unlock(&cache->lock);
+    place->segment = piece->segment;
+    place->is_checked = b->check_crc || !(piece->tail->segment.flags & PTWM_SEGMENT_CHECKED);
+    pthread_mutex_unlock(&b->reader->cache->lock);
 }
 
 /* Decodes one chunk: into its only taker's buffer if that wants all of it, else aside, for all to copy from. */
@@ -312,14 +314,19 @@ static size_t batch_size(const struct range *ranges, size_t n_ranges, uint64_t *
     return n;
 }
 
-/* Begins to read the segments of a batch. Of large ones a part may do, but where its chunks lie only their tails tell. */
-static void prefetch(const struct ptwm_reader *reader, const struct range *ranges, size_t n_ranges)
+/*
+ * Where the segments of the ranges lie, for those that are wanted whole: where the chunks of a part lie only the tail knows.
+ * extents has room for n_ranges.
+ */
+static void list_extents(const struct ptwm_reader *reader, const struct range *ranges, size_t n_ranges,
+                         struct ptwm_extent *extents)
 {
     for (size_t i = 0; i < n_ranges; i++) {
         const struct ptwm_segment_record *s = &reader->manifest.segments[ranges[i].segment];
-        const bool is_whole = ranges[i].end - ranges[i].begin == s->raw_nbytes;
-        if (is_whole && s->stored_nbytes >= PREFETCH_NBYTES)
-            ptwm_file_prefetch(reader->file, s->offset, s->stored_nbytes);
+        const bool is_first = i == 0 || ranges[i].segment != ranges[i - 1].segment;
+        const bool is_whole = ranges[i].end - ranges[i].begin == s->raw_nbytes || s->raw_nbytes <= SMALL_SEGMENT_NBYTES;
+        extents[i].offset = s->offset;
+        extents[i].nbytes = is_first && is_whole ? s->stored_nbytes : 0;
     }
 }
 
@@ -328,7 +335,8 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
 {
     struct batch *b = ptwm_calloc(reader->allocator, 1, sizeof *b);
     enum ptwm_status status = PTWM_OK;
-    uint64_t nbytes, ahead;
+    struct ptwm_read_ahead *ahead = NULL;
+    struct ptwm_extent *extents;
 
     if (b == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "decoding");
@@ -338,13 +346,21 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
     b->threads = ptwm_thread_count(options->threads);
     for (unsigned i = 0; i < b->threads; i++)
         ptwm_decode_scratch_init(&b->scratch[i], reader->allocator);
-    prefetch(reader, ranges, batch_size(ranges, n_ranges, &nbytes));
+    extents = ptwm_alloc(reader->allocator, n_ranges, sizeof *extents);
+    if (extents != NULL) { /* without, it is only slower */
+        list_extents(reader, ranges, n_ranges, extents);
+        ahead = ptwm_read_ahead_begin(reader->file, extents, n_ranges, reader->allocator);
+    }
     for (size_t i = 0; i < n_ranges && status == PTWM_OK; i += b->n_ranges) {
+        uint64_t nbytes, next_nbytes;
         b->ranges = ranges + i;
         b->n_ranges = batch_size(b->ranges, n_ranges - i, &nbytes);
-        prefetch(reader, b->ranges + b->n_ranges, batch_size(b->ranges + b->n_ranges, n_ranges - i - b->n_ranges, &ahead));
+        ptwm_read_ahead_allow(ahead, i + b->n_ranges + batch_size(b->ranges + b->n_ranges, n_ranges - i - b->n_ranges,
+                                                                  &next_nbytes));
         status = run_batch(b, nbytes, error);
     }
+    ptwm_read_ahead_end(ahead);
+    ptwm_release(reader->allocator, extents, n_ranges, sizeof *extents);
     for (unsigned i = 0; i < b->threads; i++)
         ptwm_decode_scratch_release(&b->scratch[i]);
     ptwm_release(reader->allocator, b, 1, sizeof *b);

@@ -4,6 +4,8 @@
 #ifndef PTWM_MAPPING_H
 #define PTWM_MAPPING_H
 
+#include <stdbool.h>
+
 #include "memory.h"
 #include "ptwm.h"
 
@@ -37,8 +39,13 @@ enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, u
 enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
                                 struct ptwm_bytes *bytes, struct ptwm_error *error);
 
-/* Lets the system begin to read a range that will be wanted soon. Does nothing where it cannot; never fails. */
+/*
+ * Has the system read a range that will be wanted soon: waits for it where the file is mapped, need not where it is read.
+ * Never fails.
+ */
 void ptwm_file_prefetch(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes);
+/* Whether that does anything. */
+bool ptwm_file_can_prefetch(const struct ptwm_file *file);
 
 /* ----------------------------------------------------------------------------------------------------- writing */
 

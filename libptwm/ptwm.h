@@ -356,8 +356,8 @@ struct ptwm_request {
 /*
  * Decodes requests[0 .. n_requests). Reads the tails of the segments concerned and the chunks that the ranges touch,
  * each once however many requests share it. Buffers must not overlap. Ranges of sub-byte types must begin and end on
- * whole bytes (PTWM_ERR_RANGE). options may be NULL. A chunk that holds many small tensors (at most 256 KiB) is kept
- * once it was decoded, the last one of each reader, for calls that want the rest of it. On failure the content of all
+ * whole bytes (PTWM_ERR_RANGE). options may be NULL. Chunks that hold many small tensors (at most 256 KiB) are kept
+ * once they were decoded, up to 16 of each reader, for calls that want the rest of them. On failure the content of all
  * buffers is undefined. Beyond the buffers it allocates at most a few chunks a thread, plus the tails.
  */
 PTWM_API enum ptwm_status ptwm_reader_decode(const struct ptwm_reader *reader, const struct ptwm_request *requests,

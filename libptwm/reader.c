@@ -85,8 +85,10 @@ static enum ptwm_status open_cache(struct ptwm_reader *r, struct ptwm_error *err
         ptwm_release(r->allocator, cache, 1, sizeof *cache);
         return ptwm_fail(error, PTWM_ERR_MEMORY, "opening");
     }
-    cache->segment = PTWM_NONE;
-    cache->raw.allocator = r->allocator;
+    for (unsigned i = 0; i < PTWM_CACHED_SEGMENTS; i++) {
+        cache->places[i].segment = PTWM_NONE;
+        cache->places[i].raw.allocator = r->allocator;
+    }
     r->cache = cache;
     return PTWM_OK;
 }
@@ -95,7 +97,8 @@ static void close_cache(struct ptwm_reader *r)
 {
     if (r->cache == NULL)
         return;
-    ptwm_bytes_release(&r->cache->raw);
+    for (unsigned i = 0; i < PTWM_CACHED_SEGMENTS; i++)
+        ptwm_bytes_release(&r->cache->places[i].raw);
     pthread_mutex_destroy(&r->cache->lock);
     ptwm_release(r->allocator, r->cache, 1, sizeof *r->cache);
 }

@@ -14,17 +14,21 @@
 #include "segment.h"
 
 /*
- * The segment of small tensors that was decoded last, whole: who fetches one of them often fetches its neighbours next, or
- * the same again. Calls that find it taken do without.
+ * Segments of small tensors that were decoded lately, whole: who fetches one of them often fetches its neighbours next, or
+ * the same again. A segment has one place where it may be. Calls that find the cache taken do without.
  */
-struct ptwm_segment_cache {
-    pthread_mutex_t lock;
-    uint64_t segment; /* PTWM_NONE: empty */
+enum { PTWM_CACHED_SEGMENTS = 16, PTWM_CACHED_SEGMENT_NBYTES = 256 << 10 /* larger segments are not kept */ };
+
+struct ptwm_cached_segment {
+    uint64_t segment; /* PTWM_NONE: none */
     bool is_checked;  /* its CRCs were checked, or it has none */
     struct ptwm_bytes raw;
 };
 
-enum { PTWM_CACHED_SEGMENT_NBYTES = 256 << 10 }; /* larger segments are not kept */
+struct ptwm_segment_cache {
+    pthread_mutex_t lock;
+    struct ptwm_cached_segment places[PTWM_CACHED_SEGMENTS];
+};
 
 struct ptwm_reader {
     uint64_t token; /* of this reader alone: a writer that copies segments tells readers apart by it */
