@@ -87,15 +87,17 @@ enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struc
 
 /* ---------------------------------------------------------------------------------------------------- estimates */
 
-/* What the bytes of a plane would take with byte rANS or as they are. */
+/* What the bytes of a plane would take with the best codec of bytes, or as they are. */
 static uint64_t bytes_cost(const uint8_t *plane, size_t nbytes)
 {
     uint32_t histogram[256] = { 0 };
-    uint64_t coded;
+    uint64_t rans, huffman, coded;
 
     for (size_t i = 0; i < nbytes; i++)
         histogram[plane[i]]++;
-    coded = ptwm_rans_estimate(histogram, nbytes);
+    rans = ptwm_rans_estimate(histogram, nbytes);
+    huffman = ptwm_huffman_estimate(histogram, nbytes);
+    coded = huffman < rans ? huffman : rans;
     return coded < nbytes ? coded : nbytes;
 }
 
@@ -134,7 +136,9 @@ enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const 
         n = tail.n_chunks;
     status = ptwm_window_fill(&window, 0, n, error);
     if (status == PTWM_OK) {
-        *cost_nbytes = window.set != PTWM_NO_SET ? window.symbols_cost_bits / 8 : 0;
+        *cost_nbytes = n * chain->n_planes * (spec->checked ? 8 : 4); /* in the chunk table */
+        if (window.set != PTWM_NO_SET)
+            *cost_nbytes += window.symbols_cost_bits / 8;
         for (uint64_t i = 0; i < n; i++)
             for (uint32_t p = 0; p < chain->n_planes; p++)
                 *cost_nbytes += plane_cost(&window, i, p);

@@ -13,8 +13,8 @@
 bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes);
 
 /*
- * Prepares the tail of a segment that is coded with a chain: cuts the data into chunks and units. Rows stay whole where that
- * is possible. PTWM_ERR_MEMORY.
+ * Prepares the tail of a segment that is coded with a chain: cuts the data into chunks and units. Rows stay whole where
+ * that is possible. PTWM_ERR_MEMORY.
  */
 enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                 struct ptwm_tail *tail);

@@ -141,15 +141,18 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
         s.n_blocks = spec->nbytes / BLOCK_ELEMENTS < BYTE_BLOCKS ? spec->nbytes / BLOCK_ELEMENTS : BYTE_BLOCKS;
     for (size_t i = 0; i < spec->n_chains; i++) {
         const uint64_t bits = chain_bits(&s, &spec->chains[i]);
-        const bool is_fast = ptwm_float_kind_of(&spec->chains[i]) != PTWM_FLOAT_NONE;
+        bool is_rival;
         if (bits == UINT64_MAX)
             return false;
-        if (is_fast && bits < best) {
-            best = bits;
-            choice->label = i;
-        } else if (!is_fast && bits < rival) {
+        /* The bare exponent, left to a codec of bytes, is a rival too where labels' tables count. */
+        is_rival = ptwm_float_kind_of(&spec->chains[i]) == PTWM_FLOAT_NONE ||
+                   (i > 0 && spec->chains[i].label->bits <= 8 && spec->nbytes <= PTWM_FEW_NBYTES);
+        if (is_rival && bits < rival) {
             rival = bits;
             choice->rival = i;
+        } else if (!is_rival && bits < best) {
+            best = bits;
+            choice->label = i;
         }
     }
     if (rival == UINT64_MAX)

@@ -22,6 +22,7 @@ enum {
     PTWM_MAX_COLUMNS = 1 << 20,
     PTWM_UNIT_GRANULE = 128,
     PTWM_MAX_LANES = 128,
+    PTWM_SHIFT_MARGIN = 512,
     PTWM_FREQUENCY_TOTAL = 65536,
     PTWM_FREQUENCY_GRANULE = 8
 };
@@ -42,11 +43,17 @@ struct ptwm_label_set {
 struct ptwm_label_model {
     const struct ptwm_allocator *allocator;
     uint8_t width;      /* the label step's parameters */
+    uint8_t position;   /* of the symbol in its unit: the step's shift */
     uint8_t bits;
     uint32_t unit;
     uint32_t n_columns; /* 0: no column shifts */
     int16_t *shift;     /* n_columns values in -128 .. 127 */
     uint16_t *wrapped;  /* the same modulo 2^bits, as struct ptwm_shifts wants them */
+    /*
+     * The same at the symbol's place in the unit, for the kernels: u8 elements for width 1, else u16, which go round once
+     * they reach n_columns, for PTWM_SHIFT_MARGIN elements more. So any block of elements has its shifts in one piece.
+     */
+    uint16_t *lifted;
     uint32_t n_sets;
     uint32_t sets_capacity;
     struct ptwm_label_set *sets;

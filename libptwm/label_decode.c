@@ -1,12 +1,12 @@
 /*
- * Decoding a chunk's symbols: FORMAT.md, section 7.2. Plain C, and what the kernels are checked against.
+ * Decoding a chunk's symbols: FORMAT.md, section 7.2. Plain C, for all models and numbers of lanes, and what the kernels
+ * are checked against.
  */
-#include "label.h"
+#include "label_decode.h"
 
 #include "status.h"
 
 enum {
-    STATE_END = 65536,
     WORDS_NBYTES = 2 * PTWM_MAX_LANES, /* what a group takes at most */
     ALIAS = PTWM_MAX_LABELS            /* entries of the alias part of the buckets follow those of the own part */
 };
@@ -21,15 +21,6 @@ struct entry {
 struct class_decoder {
     uint16_t div[PTWM_MAX_LABELS];
     struct entry entries[2 * PTWM_MAX_LABELS];
-};
-
-/* A parsed head. The positions are of checked extent; their contents are checked whenever they are read. */
-struct head {
-    unsigned n_lanes;
-    const struct ptwm_label_set *set;
-    uint64_t n_exceptions;
-    const uint8_t *classes;
-    struct ptwm_cursor exceptions;
 };
 
 struct decoder {
@@ -47,29 +38,78 @@ struct decoder {
 
 /* ------------------------------------------------------------------------------------------------- the head */
 
-/* Passes over the exceptions and checks them; puts them in their places if symbols is not NULL. */
-static bool read_exceptions(struct ptwm_cursor *src, uint64_t count, unsigned bits, uint16_t *symbols, size_t n)
+struct ptwm_exceptions ptwm_exceptions_begin(const struct ptwm_label_head *head, unsigned bits, size_t n)
 {
-    uint64_t next = 0; /* <= n */
-    for (; count > 0; count--) {
-        uint64_t distance = ptwm_cursor_varint(src);
-        uint16_t symbol = bits <= 8 ? ptwm_cursor_u8(src) : ptwm_cursor_u16(src);
-        if (src->failed || distance >= n - next || symbol >> bits != 0)
-            return false;
-        next += distance;
-        if (symbols != NULL)
-            symbols[next] = symbol;
-        next++;
-    }
+    struct ptwm_exceptions exceptions = { head->exceptions, head->n_exceptions, bits, n, 0 };
+    return exceptions;
+}
+
+bool ptwm_exceptions_next(struct ptwm_exceptions *exceptions, size_t *position, uint16_t *symbol)
+{
+    struct ptwm_cursor *src = &exceptions->src;
+    uint64_t distance = ptwm_cursor_varint(src);
+
+    *symbol = exceptions->bits <= 8 ? ptwm_cursor_u8(src) : ptwm_cursor_u16(src);
+    if (src->failed || distance >= exceptions->n - exceptions->position || *symbol >> exceptions->bits != 0)
+        return false;
+    *position = exceptions->position + (size_t)distance;
+    exceptions->position = *position + 1;
+    exceptions->left--;
     return true;
 }
 
-static enum ptwm_status read_head(struct head *head, const struct ptwm_label_model *model, size_t n,
-                                  struct ptwm_cursor *src, struct ptwm_error *error)
+struct ptwm_label_classes ptwm_label_classes_begin(const struct ptwm_label_head *head)
 {
-    const uint8_t *begin = src->next, *states_end;
+    struct ptwm_label_classes classes = { { head->classes, 0, 0 },
+                                          ptwm_ceil_log2(head->set->n_classes),
+                                          head->set->n_classes };
+    return classes;
+}
+
+/* Checks all exceptions and finds their end. */
+static bool pass_exceptions(const struct ptwm_label_head *head, unsigned bits, size_t n, struct ptwm_cursor *end)
+{
+    struct ptwm_exceptions exceptions = ptwm_exceptions_begin(head, bits, n);
+    size_t position;
+    uint16_t symbol;
+
+    while (exceptions.left > 0)
+        if (!ptwm_exceptions_next(&exceptions, &position, &symbol))
+            return false;
+    *end = exceptions.src;
+    return true;
+}
+
+static enum ptwm_status read_states(struct ptwm_label_head *head, const uint8_t *begin, struct ptwm_cursor *src,
+                                    struct ptwm_error *error)
+{
+    const uint8_t *end;
+
+    if (ptwm_cursor_left(src) < 4 * head->n_lanes + 4)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too short");
+    end = src->next + 4 * head->n_lanes;
+    head->crc = ptwm_crc32c(0, begin, (size_t)(end - begin));
+    if (head->crc != ptwm_load32(end))
+        return ptwm_fail(error, PTWM_ERR_CHECKSUM, "label rANS: head");
+    head->crc = ptwm_crc32c(head->crc, end, 4);
+    for (uint32_t i = 0; i < head->n_lanes; i++) {
+        head->states[i] = ptwm_cursor_u32(src);
+        if (head->states[i] < PTWM_STATE_END)
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad state");
+    }
+    ptwm_cursor_u32(src); /* the CRC */
+    if (ptwm_cursor_left(src) % 2 != 0)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: half a word");
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_label_read_head(struct ptwm_label_head *head, const struct ptwm_label_model *model, size_t n,
+                                      struct ptwm_cursor *src, struct ptwm_error *error)
+{
+    const uint8_t *begin = src->next;
     uint8_t lanes_code = ptwm_cursor_u8(src);
     uint64_t set = ptwm_cursor_varint(src), n_units = ptwm_ceil_div(n, model->unit);
+
     if (src->failed || lanes_code > 2)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad lanes");
     head->n_lanes = lanes_code == 0 ? 4 : lanes_code == 1 ? 32 : 128;
@@ -81,14 +121,9 @@ static enum ptwm_status read_head(struct head *head, const struct ptwm_label_mod
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad number of exceptions");
     head->classes = ptwm_cursor_take(src, (size_t)ptwm_ceil_div(n_units * ptwm_ceil_log2(head->set->n_classes), 8));
     head->exceptions = *src;
-    if (!read_exceptions(src, head->n_exceptions, model->bits, NULL, n))
+    if (!pass_exceptions(head, model->bits, n, src))
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad exceptions");
-    if (ptwm_cursor_left(src) < 4 * head->n_lanes + 4)
-        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too short");
-    states_end = src->next + 4 * head->n_lanes;
-    if (ptwm_crc32c(0, begin, (size_t)(states_end - begin)) != ptwm_load32(states_end))
-        return ptwm_fail(error, PTWM_ERR_CHECKSUM, "label rANS: head");
-    return PTWM_OK;
+    return read_states(head, begin, src, error);
 }
 
 /* ------------------------------------------------------------------------------------------------- tables */
@@ -107,27 +142,20 @@ static void build_class(struct class_decoder *class, const struct ptwm_label_tab
     }
 }
 
-static enum ptwm_status begin_decoding(struct decoder *decoder, const struct head *head,
-                                       const struct ptwm_label_model *model, struct ptwm_cursor *src,
-                                       struct ptwm_error *error)
+static void begin_decoding(struct decoder *decoder, const struct ptwm_label_head *head,
+                           const struct ptwm_label_model *model, const uint32_t *states, const uint8_t *words,
+                           const uint8_t *words_end)
 {
     decoder->n_lanes = head->n_lanes;
     decoder->is_permuted = head->n_lanes == 128 && model->width == 1;
     decoder->is_last = false;
+    decoder->words = words;
+    decoder->words_end = words_end;
     for (uint32_t c = 0; c < head->set->n_classes; c++)
         build_class(&decoder->by_class[c], &head->set->classes[c]);
-    for (uint32_t i = 0; i < head->n_lanes; i++) {
+    for (uint32_t i = 0; i < head->n_lanes; i++)
         decoder->offset[ptwm_label_lane(i, head->n_lanes, model->width)] = (uint8_t)i;
-        decoder->states[i] = ptwm_cursor_u32(src);
-        if (decoder->states[i] < STATE_END)
-            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad state");
-    }
-    ptwm_cursor_u32(src); /* the CRC */
-    if (src->failed || ptwm_cursor_left(src) % 2 != 0)
-        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: half a word");
-    decoder->words = src->next;
-    decoder->words_end = src->end;
-    return PTWM_OK;
+    memcpy(decoder->states, states, head->n_lanes * sizeof(*states));
 }
 
 /* ------------------------------------------------------------------------------------------------- words */
@@ -198,40 +226,70 @@ static bool decode_unit(struct decoder *decoder, const struct class_decoder *cla
     return true;
 }
 
-static enum ptwm_status decode_units(struct decoder *decoder, const struct head *head, size_t unit, uint16_t *symbols,
-                                     size_t n, struct ptwm_error *error)
+static enum ptwm_status check_end(const struct decoder *decoder, struct ptwm_error *error)
 {
-    struct ptwm_bit_reader classes = { head->classes, 0, 0 };
-    unsigned class_bits = ptwm_ceil_log2(head->set->n_classes);
+    if (decoder->words != decoder->words_end)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: words left over");
+    for (unsigned lane = 0; lane < decoder->n_lanes; lane++)
+        if (decoder->states[lane] != PTWM_STATE_END)
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: wrong state at the end");
+    return PTWM_OK;
+}
+
+static enum ptwm_status decode_units(struct decoder *decoder, const struct ptwm_label_head *head, size_t unit,
+                                     uint16_t *symbols, size_t n, struct ptwm_error *error)
+{
+    struct ptwm_label_classes classes = ptwm_label_classes_begin(head);
+    uint8_t class;
+
     for (size_t begin = 0; begin < n; begin += unit) {
-        uint32_t class = ptwm_read_bits(&classes, class_bits);
-        if (class >= head->set->n_classes)
+        if (!ptwm_label_classes_next(&classes, &class))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: no such class");
         if (!decode_unit(decoder, &decoder->by_class[class], symbols + begin, n - begin < unit ? n - begin : unit))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too few words");
     }
-    if (classes.pool != 0)
+    if (classes.reader.pool != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: unused bits behind classes are not zero");
-    if (decoder->words != decoder->words_end)
-        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: words left over");
-    for (unsigned lane = 0; lane < decoder->n_lanes; lane++)
-        if (decoder->states[lane] != STATE_END)
-            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: wrong state at the end");
-    return PTWM_OK;
+    return check_end(decoder, error);
+}
+
+enum ptwm_status ptwm_label_decode_end(const struct ptwm_label_head *head, const struct ptwm_label_model *model,
+                                       const uint32_t *states, const uint8_t *group_class, const uint8_t *words,
+                                       const uint8_t *words_end, uint16_t *symbols, size_t m, struct ptwm_error *error)
+{
+    struct decoder decoder;
+
+    begin_decoding(&decoder, head, model, states, words, words_end);
+    for (size_t begin = 0; begin < m; begin += PTWM_UNIT_GRANULE) {
+        size_t n = m - begin < PTWM_UNIT_GRANULE ? m - begin : PTWM_UNIT_GRANULE;
+        if (!decode_unit(&decoder, &decoder.by_class[group_class[begin / PTWM_UNIT_GRANULE]], symbols + begin, n))
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too few words");
+    }
+    return check_end(&decoder, error);
 }
 
 enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const uint8_t *src, size_t src_nbytes,
                                    uint16_t *symbols, size_t n, struct ptwm_error *error)
 {
     struct ptwm_cursor cursor = ptwm_cursor_make(src, src_nbytes);
+    struct ptwm_exceptions exceptions;
+    struct ptwm_label_head head;
     struct decoder decoder;
-    struct head head;
-    enum ptwm_status status = read_head(&head, model, n, &cursor, error);
-    if (status == PTWM_OK)
-        status = begin_decoding(&decoder, &head, model, &cursor, error);
-    if (status == PTWM_OK)
-        status = decode_units(&decoder, &head, model->unit, symbols, n, error);
-    if (status == PTWM_OK && !read_exceptions(&head.exceptions, head.n_exceptions, model->bits, symbols, n))
-        status = ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad exceptions");
-    return status;
+    enum ptwm_status status = ptwm_label_read_head(&head, model, n, &cursor, error);
+
+    if (status != PTWM_OK)
+        return status;
+    begin_decoding(&decoder, &head, model, head.states, cursor.next, cursor.end);
+    status = decode_units(&decoder, &head, model->unit, symbols, n, error);
+    if (status != PTWM_OK)
+        return status;
+    exceptions = ptwm_exceptions_begin(&head, model->bits, n);
+    while (exceptions.left > 0) {
+        size_t position;
+        uint16_t symbol;
+        if (!ptwm_exceptions_next(&exceptions, &position, &symbol))
+            return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad exceptions");
+        symbols[position] = symbol;
+    }
+    return PTWM_OK;
 }

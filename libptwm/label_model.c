@@ -18,16 +18,24 @@ void ptwm_label_model_init(struct ptwm_label_model *model, const struct ptwm_all
     memset(model, 0, sizeof(*model));
     model->allocator = allocator;
     model->width = label->width;
+    model->position = label->shift;
     model->bits = label->bits;
     model->unit = PTWM_UNIT_GRANULE;
+}
+
+static uint64_t n_lifted(uint32_t n_columns)
+{
+    return (uint64_t)n_columns + PTWM_SHIFT_MARGIN;
 }
 
 static void release_shifts(struct ptwm_label_model *model)
 {
     ptwm_release(model->allocator, model->shift, model->n_columns, sizeof(*model->shift));
     ptwm_release(model->allocator, model->wrapped, model->n_columns, sizeof(*model->wrapped));
+    ptwm_release(model->allocator, model->lifted, n_lifted(model->n_columns), sizeof(*model->lifted));
     model->shift = NULL;
     model->wrapped = NULL;
+    model->lifted = NULL;
     model->n_columns = 0;
 }
 
@@ -49,7 +57,8 @@ static enum ptwm_status allocate_shifts(struct ptwm_label_model *model, uint32_t
     model->n_columns = n_columns;
     model->shift = ptwm_alloc(model->allocator, n_columns, sizeof(*model->shift));
     model->wrapped = ptwm_alloc(model->allocator, n_columns, sizeof(*model->wrapped));
-    if (model->shift == NULL || model->wrapped == NULL) {
+    model->lifted = ptwm_alloc(model->allocator, n_lifted(n_columns), sizeof(*model->lifted));
+    if (model->shift == NULL || model->wrapped == NULL || model->lifted == NULL) {
         release_shifts(model);
         return PTWM_ERR_MEMORY;
     }
@@ -62,13 +71,30 @@ static void set_shift(struct ptwm_label_model *model, uint32_t column, int shift
     model->wrapped[column] = (uint16_t)((unsigned)shift & ((1u << model->bits) - 1));
 }
 
+/* Derives the kernels' form of the shifts once all are set. */
+static void lift_shifts(struct ptwm_label_model *model)
+{
+    uint8_t *narrow = (uint8_t *)model->lifted;
+
+    for (size_t i = 0, n = (size_t)n_lifted(model->n_columns); i < n; i++) {
+        unsigned shift = (unsigned)model->wrapped[i % model->n_columns] << model->position;
+        if (model->width == 1)
+            narrow[i] = (uint8_t)shift;
+        else
+            model->lifted[i] = (uint16_t)shift;
+    }
+}
+
 enum ptwm_status ptwm_label_model_set_shifts(struct ptwm_label_model *model, const int16_t *shift, uint32_t n_columns)
 {
     enum ptwm_status status = allocate_shifts(model, n_columns);
     if (status != PTWM_OK)
         return status;
+    if (n_columns == 0)
+        return PTWM_OK;
     for (uint32_t c = 0; c < n_columns; c++)
         set_shift(model, c, shift[c]);
+    lift_shifts(model);
     return PTWM_OK;
 }
 
@@ -205,6 +231,7 @@ static enum ptwm_status read_shifts(struct ptwm_label_model *model, struct ptwm_
     }
     if (reader.pool != 0)
         return ptwm_fail(error, PTWM_ERR_SEGMENT, "unused bits behind column shifts are not zero");
+    lift_shifts(model);
     return PTWM_OK;
 }
 

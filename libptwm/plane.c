@@ -167,15 +167,18 @@ static enum ptwm_status try_zstd(struct attempt *a, struct ptwm_plane_record *re
     return status;
 }
 
-/* Chooses between storing and byte rANS by the estimate. */
+/* Stores or codes bytes, as the estimates say. Huffman's tables are small, rANS's states are not: it serves small planes. */
 static enum ptwm_status put_bytes(struct attempt *a, struct ptwm_plane_record *record)
 {
     uint32_t histogram[256];
+    uint64_t huffman, rans;
 
     byte_histogram(a->raw, a->raw_nbytes, histogram);
-    if (ptwm_rans_estimate(histogram, a->raw_nbytes) >= a->raw_nbytes)
+    huffman = ptwm_huffman_estimate(histogram, a->raw_nbytes);
+    rans = ptwm_rans_estimate(histogram, a->raw_nbytes);
+    if (huffman >= a->raw_nbytes && rans >= a->raw_nbytes)
         return put(a, &ptwm_codec_identity, record);
-    return put(a, &ptwm_codec_rans, record);
+    return put(a, huffman < rans ? &ptwm_codec_huffman : &ptwm_codec_rans, record);
 }
 
 static enum ptwm_status put_symbols(struct attempt *a, struct ptwm_plane_record *record)

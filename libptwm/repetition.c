@@ -9,7 +9,7 @@ enum {
     BLOCK = 32,          /* words, that are hashed in a row before any is looked up */
     RATE_BITS = 10,      /* one word in 2^RATE_BITS is looked up */
     CHOSEN = 0x155,      /* whose hash has these bits; not 0, which is the hash of 0 */
-    TABLE_BITS = 10,
+    TABLE_BITS = 12,
     MIN_WORDS = 16 << RATE_BITS /* for fewer than these the full table of a careful look is cheap enough */
 };
 
@@ -82,24 +82,31 @@ static void look(const uint8_t *data, size_t n_words, struct seen *seen)
     look_c99(data, n_words, seen);
 }
 
-/* One word in 64, zeros at the same rate: for where the faster way sees too little. */
+/*
+ * For where the faster way sees too little: as many words as the table holds, all if there are no more. Zeros, of which
+ * sparse weights are full, count as if they were looked up at the same rate, and always come again.
+ */
 static bool is_repetitive_with_care(const uint8_t *data, size_t n_words)
 {
+    unsigned rate_bits = 0;
+    size_t expected;
     struct seen seen;
 
+    while (n_words >> rate_bits > (size_t)1 << TABLE_BITS)
+        rate_bits++;
     memset(&seen, 0, sizeof seen);
     for (size_t i = 0; i < n_words; i++) {
         const uint64_t word = ptwm_load64(data + 8 * i);
         if (word == 0)
             seen.n_zero++;
-        else if (word * UINT64_C(0xD6E8FEB86659FD93) >> 58 == 0)
+        else if ((word * UINT64_C(0xD6E8FEB86659FD93) >> 32 & (((uint64_t)1 << rate_bits) - 1)) == 0)
             look_up(&seen, word);
     }
-    /* Of many different words about one in 64 is chosen: with far fewer there are few, none of which happens to be it. */
-    if (n_words - seen.n_zero >= 4096 && seen.n_chosen < (n_words - seen.n_zero) / 256)
+    expected = (n_words - seen.n_zero) >> rate_bits;
+    if (seen.n_chosen < expected / 4) /* a few different words, which happen not to be chosen */
         return true;
-    seen.n_chosen += seen.n_zero / 64;
-    seen.n_again += seen.n_zero / 64;
+    seen.n_chosen += seen.n_zero >> rate_bits;
+    seen.n_again += seen.n_zero >> rate_bits;
     return seen.n_again > seen.n_chosen / 8;
 }
 

@@ -1,5 +1,8 @@
 #include "segment_decode.h"
 
+#include <string.h>
+
+#include "label_fused.h"
 #include "plane.h"
 #include "status.h"
 
@@ -35,6 +38,11 @@ struct chunk_job {
     struct ptwm_decode_scratch *scratch;
 };
 
+static bool checks_crc(const struct chunk_job *job)
+{
+    return job->check_crc && job->tail->segment.flags & PTWM_SEGMENT_CHECKED;
+}
+
 /*
  * Decodes one plane, stored at job->stored + position. A plane that is stored as it is stays where it is; others go to
  * decoded. *plane tells where it is.
@@ -47,8 +55,7 @@ static enum ptwm_status decode_plane(const struct chunk_job *job, uint32_t p, ui
     const uint8_t *stored = job->stored + position;
     enum ptwm_status status = PTWM_OK;
 
-    if (job->check_crc && tail->segment.flags & PTWM_SEGMENT_CHECKED &&
-        ptwm_crc32c(0, stored, record.stored_nbytes) != record.crc) {
+    if (checks_crc(job) && ptwm_crc32c(0, stored, record.stored_nbytes) != record.crc) {
         status = ptwm_fail(error, PTWM_ERR_CHECKSUM, "plane %lu of chunk %llu", (unsigned long)p,
                            (unsigned long long)job->chunk);
     } else if (record.codec == PTWM_CODEC_IDENTITY && decoded != job->raw) {
@@ -63,6 +70,84 @@ static enum ptwm_status decode_plane(const struct chunk_job *job, uint32_t p, ui
     if (status != PTWM_OK)
         ptwm_fail_at(error, PTWM_NONE, tail->segment.offset + tail->chunk_offset[job->chunk] + position);
     return status;
+}
+
+/*
+ * A low or rest plane for fused decoding: one that is stored as it is stays where it is, and its CRC is for the kernel to
+ * check; others are decoded now. A constant low plane is one block that repeats.
+ */
+static enum ptwm_status prepare_plane(const struct chunk_job *job, uint32_t p, uint64_t position, uint8_t *decoded,
+                                      struct ptwm_fused_plane *plane, bool *is_constant, struct ptwm_error *error)
+{
+    const struct ptwm_tail *tail = job->tail;
+    const struct ptwm_plane_record *record = &ptwm_tail_chunk_planes(tail, job->chunk)[p];
+    const struct ptwm_plane_spec *spec = &tail->chain.planes[p];
+    const uint8_t *stored = job->stored + position;
+
+    plane->nbytes = (size_t)ptwm_plane_nbytes(&tail->chain, p, job->raw_nbytes);
+    if (record->codec == PTWM_CODEC_IDENTITY && record->stored_nbytes == plane->nbytes) {
+        plane->bytes = stored;
+        plane->crc = checks_crc(job) ? &record->crc : NULL;
+        return PTWM_OK;
+    }
+    plane->crc = NULL;
+    plane->bytes = decoded;
+    if (record->codec == PTWM_CODEC_CONSTANT && spec->kind == PTWM_PLANE_LOW && record->stored_nbytes == 2) {
+        uint8_t value[2];
+        memcpy(value, stored, 2);
+        if (checks_crc(job) && ptwm_crc32c(0, value, 2) != record->crc)
+            return PTWM_ERR_CHECKSUM;
+        for (size_t i = 0; i < PTWM_FUSED_BLOCK; i++)
+            memcpy(decoded + 2 * i, value, 2);
+        *is_constant = true;
+        return PTWM_OK;
+    }
+    return decode_plane(job, p, position, decoded, &plane->bytes, error);
+}
+
+/*
+ * Decodes a chunk in one pass, if it is one for that. *done tells whether it worked; if not, the plain way is to be gone,
+ * which also finds out what is wrong.
+ */
+static enum ptwm_status decode_fused(const struct chunk_job *job, bool *done, struct ptwm_error *error)
+{
+    const struct ptwm_tail *tail = job->tail;
+    const struct ptwm_parsed_chain *chain = &tail->chain;
+    const struct ptwm_plane_record *records = ptwm_tail_chunk_planes(tail, job->chunk);
+    const uint32_t last = chain->n_planes - 1;
+    struct ptwm_fused_chunk fused = { 0 };
+    uint64_t position = 0, decoded_nbytes = 0;
+    enum ptwm_status status = PTWM_OK;
+    uint8_t *decoded;
+
+    *done = false;
+    if (!ptwm_fused_serves(chain, job->raw_nbytes) || records[last].codec != PTWM_CODEC_LABEL_RANS)
+        return PTWM_OK;
+    for (uint32_t p = 0; p < last; p++)
+        if (records[p].codec != PTWM_CODEC_IDENTITY)
+            decoded_nbytes += ptwm_plane_nbytes(chain, p, job->raw_nbytes);
+    decoded = ptwm_bytes_scratch(&job->scratch->planes, decoded_nbytes);
+    if (decoded == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "the planes of a chunk");
+    for (uint32_t p = 0; p < last && status == PTWM_OK; p++) {
+        struct ptwm_fused_plane *plane = chain->planes[p].kind == PTWM_PLANE_LOW ? &fused.low : &fused.rest;
+        status = prepare_plane(job, p, position, decoded, plane, &fused.is_low_constant, NULL);
+        position += records[p].stored_nbytes;
+        if (records[p].codec != PTWM_CODEC_IDENTITY)
+            decoded += ptwm_plane_nbytes(chain, p, job->raw_nbytes);
+    }
+    if (status != PTWM_OK)
+        return PTWM_OK;
+    fused.chain = chain;
+    fused.model = &tail->model;
+    fused.first_element = ptwm_tail_first_element(tail, job->chunk);
+    fused.symbols.bytes = job->stored + position;
+    fused.symbols.nbytes = records[last].stored_nbytes;
+    fused.symbols.crc = checks_crc(job) ? &records[last].crc : NULL;
+    fused.raw = job->raw;
+    fused.raw_nbytes = job->raw_nbytes;
+    *done = ptwm_fused_decode(&fused) == PTWM_OK;
+    return PTWM_OK;
 }
 
 static enum ptwm_status decode_planes(const struct chunk_job *job, struct ptwm_error *error)
@@ -101,8 +186,11 @@ enum ptwm_status ptwm_chunk_decode(const struct ptwm_file *file, const struct pt
     struct chunk_job job = { tail, chunk, check_crc, context, NULL, raw, ptwm_tail_chunk_nbytes(tail, chunk), scratch };
     enum ptwm_status status = ptwm_file_view(file, offset, ptwm_tail_chunk_stored_nbytes(tail, chunk),
                                              &scratch->stored, &job.stored, error);
+    bool done = false;
 
     if (status == PTWM_OK)
+        status = decode_fused(&job, &done, error);
+    if (status == PTWM_OK && !done)
         status = decode_planes(&job, error);
     if (status != PTWM_OK)
         ptwm_fail_at(error, PTWM_NONE, offset);

@@ -9,8 +9,11 @@
 #include "threads.h"
 #include "window.h"
 
-enum { TOLERANCE = 1024 / 8 }; /* elements' bytes for a bit */
-enum { TRY_ALL_NBYTES = 32 << 10 }; /* below this, trying costs little and estimates are off by the most */
+enum {
+    TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
+    SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
+    TOLERANCE = 1024 / 8       /* elements' bytes for a bit */
+};
 
 /* A segment that is being encoded with one chain. */
 struct encoding {
@@ -164,7 +167,8 @@ static enum ptwm_status write_tail(struct encoding *e, struct ptwm_segment_recor
 /* Whether there is a fast way: one label step of floats, coded with label rANS, and nothing else to be tried. */
 static bool has_fast_way(const struct ptwm_encode_spec *spec, bool try_zstd)
 {
-    return !spec->plain && !try_zstd && (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
+    return !spec->plain && !spec->no_labels && !try_zstd &&
+           (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
 }
 
 static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
@@ -226,47 +230,103 @@ static int discard(void *context, const void *data, size_t nbytes)
     return 0;
 }
 
-/* Finds the chain whose result is the smallest, by encoding with each and throwing the results away. */
-static enum ptwm_status try_all(const struct ptwm_encode_spec *spec, bool try_zstd, size_t *best,
-                                struct ptwm_error *error)
+/* Finds out, or estimates, the length that encoding with a chain gives. */
+typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error);
+
+/* By encoding, and throwing the result away. */
+static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                  bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
 {
     const struct ptwm_sink nowhere = { discard, NULL };
+    struct ptwm_segment_record record;
+    struct ptwm_output *output;
+    enum ptwm_status status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
+
+    if (status != PTWM_OK)
+        return status;
+    status = encode_with(spec, chain, try_zstd, NULL, NULL, output, &record, error);
+    if (status == PTWM_OK)
+        *nbytes = record.stored_nbytes;
+    ptwm_output_close(output);
+    return status;
+}
+
+/* By statistics of the first window. */
+static enum ptwm_status estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
+{
+    (void)try_zstd;
+    return ptwm_estimate_chain(spec, chain, nbytes, error);
+}
+
+/* A way to encode: a chain, and whether its symbols are left to the codecs of bytes. */
+struct way {
+    size_t chain;
+    bool no_labels;
+};
+
+/*
+ * Whether the symbols of a chain may be better off without labels: where there are so few that the tables and the lanes'
+ * states of label rANS cost more than it gives.
+ */
+static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
+{
+    return spec->method == PTWM_METHOD_MICROSCALE && chain->label != NULL && chain->label->bits <= 8 &&
+           (spec->nbytes <= PTWM_FEW_NBYTES || spec->chunk_nbytes <= PTWM_FEW_NBYTES);
+}
+
+/* Finds the way whose result is the smallest, by that measure. */
+static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, bool try_zstd,
+                                      struct way *best, struct ptwm_error *error)
+{
     uint64_t best_nbytes = UINT64_MAX;
     enum ptwm_status status = PTWM_OK;
 
-    *best = 0;
-    for (size_t i = 0; i < spec->n_chains && spec->n_chains > 1 && status == PTWM_OK; i++) {
-        struct ptwm_segment_record record;
-        struct ptwm_output *output;
-        status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
-        if (status != PTWM_OK)
-            break;
-        status = encode_with(spec, &spec->chains[i], try_zstd, NULL, NULL, output, &record, error);
-        if (status == PTWM_OK && record.stored_nbytes < best_nbytes) {
-            best_nbytes = record.stored_nbytes;
-            *best = i;
+    best->chain = 0;
+    best->no_labels = false;
+    if (spec->n_chains == 1 && !may_go_without_labels(spec, &spec->chains[0]))
+        return PTWM_OK;
+    for (size_t i = 0; i < 2 * spec->n_chains && status == PTWM_OK; i++) {
+        const struct ptwm_parsed_chain *chain = &spec->chains[i / 2];
+        struct ptwm_encode_spec variant = *spec;
+        uint64_t nbytes = UINT64_MAX;
+        variant.no_labels = i % 2 != 0;
+        if (variant.no_labels && !may_go_without_labels(spec, chain))
+            continue;
+        status = measure(&variant, chain, try_zstd, &nbytes, error);
+        if (status == PTWM_OK && nbytes < best_nbytes) {
+            best_nbytes = nbytes;
+            best->chain = i / 2;
+            best->no_labels = variant.no_labels;
         }
-        ptwm_output_close(output);
     }
     return status;
 }
 
-/* Finds the chain that is estimated to give the smallest result. */
-static enum ptwm_status estimate_all(const struct ptwm_encode_spec *spec, size_t *best, struct ptwm_error *error)
+/*
+ * Encodes floats with their label chain, if that turns out to be the best by a sample and then by the first window's model:
+ * then *is_done. Else finds the way that is the best.
+ */
+static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struct way *best, bool *is_done,
+                                      struct ptwm_output *output, struct ptwm_segment_record *record,
+                                      struct ptwm_error *error)
 {
-    uint64_t best_nbytes = UINT64_MAX;
+    struct ptwm_sampled_choice choice = { 0, 0, 0, 0, false };
+    const bool is_sampled = ptwm_sample_chains(spec, &choice);
     enum ptwm_status status = PTWM_OK;
+    bool is_beaten = true;
 
-    *best = 0;
-    for (size_t i = 0; i < spec->n_chains && spec->n_chains > 1 && status == PTWM_OK; i++) {
-        uint64_t nbytes = UINT64_MAX;
-        status = ptwm_estimate_chain(spec, &spec->chains[i], &nbytes, error);
-        if (status == PTWM_OK && nbytes < best_nbytes) {
-            best_nbytes = nbytes;
-            *best = i;
-        }
+    if (is_sampled && !choice.is_hopeless) {
+        status = encode_with(spec, &spec->chains[choice.label], false, &choice, &is_beaten, output, record, error);
+        *is_done = status != PTWM_OK || !is_beaten;
+        if (*is_done)
+            return status;
     }
-    return status;
+    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES)
+        return find_best_way(spec, estimate_chain, false, best, error);
+    best->chain = choice.rival;
+    return PTWM_OK;
 }
 
 enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
@@ -277,27 +337,24 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
                                        ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
-    struct ptwm_sampled_choice choice = { 0, 0, 0, 0, false };
+    struct ptwm_encode_spec variant = *spec, sample = *spec;
+    struct way best = { 0, false };
     enum ptwm_status status;
-    bool is_beaten = false;
-    size_t best;
+    bool is_done = false;
 
-    if (chosen && !suspicious && !spec->chains_are_callers) {
-        if (!ptwm_sample_chains(spec, &choice)) {
-            status = estimate_all(spec, &best, error);
-        } else {
-            best = choice.rival;
-            status = PTWM_OK;
-            if (!choice.is_hopeless)
-                status = encode_with(spec, &spec->chains[choice.label], false, &choice, &is_beaten, output, record, error);
-            if (status != PTWM_OK || (!choice.is_hopeless && !is_beaten))
-                return status;
-        }
+    if (!chosen || suspicious || spec->chains_are_callers) {
+        status = find_best_way(spec, try_chain, try_zstd, &best, error);
+    } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
+        sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
+        status = find_best_way(&sample, try_chain, false, &best, error);
     } else {
-        status = try_all(spec, try_zstd, &best, error);
+        status = encode_floats(spec, &best, &is_done, output, record, error);
     }
+    if (is_done)
+        return status;
+    variant.no_labels = best.no_labels;
     if (status == PTWM_OK)
-        status = encode_with(spec, &spec->chains[best], try_zstd, NULL, NULL, output, record, error);
+        status = encode_with(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);
     return status;
 }
 

@@ -9,14 +9,14 @@
 #include "ptwm.h"
 
 /*
- * Task number task, on worker number worker (0 .. threads - 1; each runs one task at a time, so it can have scratch of its
- * own). Fills error when it fails.
+ * Task number task, on worker number worker (0 .. threads - 1; each runs one task at a time, so it can have scratch of
+ * its own). Fills error when it fails.
  */
 typedef enum ptwm_status (*ptwm_task_fn)(void *context, size_t task, unsigned worker, struct ptwm_error *error);
 
 /*
- * Runs tasks 0 .. n_tasks - 1 on at most threads threads, the caller's included, in about that order. After a failure no
- * more tasks begin; the failure returned is that of the lowest task that failed.
+ * Runs tasks 0 .. n_tasks - 1 on at most threads threads, the caller's included, in about that order. After a failure
+ * no more tasks begin; the failure returned is that of the lowest task that failed.
  */
 enum ptwm_status ptwm_parallel_for(size_t n_tasks, unsigned threads, ptwm_task_fn run, void *context,
                                    struct ptwm_error *error);

@@ -209,7 +209,8 @@ static enum ptwm_status find_set(struct ptwm_window *w, struct ptwm_error *error
 enum ptwm_status ptwm_window_fill(struct ptwm_window *w, uint64_t first_chunk, uint64_t n_chunks,
                                   struct ptwm_error *error)
 {
-    const bool wants_model = w->tail->chain.label != NULL && (w->spec->method == PTWM_METHOD_MICROSCALE ||
+    const bool wants_model = w->tail->chain.label != NULL && !w->spec->no_labels &&
+                             (w->spec->method == PTWM_METHOD_MICROSCALE ||
                                                               w->spec->method == PTWM_METHOD_RANS);
     enum ptwm_status status;
 

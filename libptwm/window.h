@@ -1,6 +1,6 @@
 /*
- * A window of a segment in the making: a run of chunks, split into planes, with the model of their symbols. Windows bound the
- * encoder's memory; within one, chunks are worked on in parallel.
+ * A window of a segment in the making: a run of chunks, split into planes, with the model of their symbols. Windows
+ * bound the encoder's memory; within one, chunks are worked on in parallel.
  */
 #ifndef PTWM_WINDOW_H
 #define PTWM_WINDOW_H

@@ -479,6 +479,7 @@ static enum ptwm_status encode_bytes(const struct ptwm_writer *w, const struct r
                                            recipe->n_chains,
                                            recipe->chains_are_callers,
                                            false,
+                                           false,
                                            (w->flags & PTWM_WRITE_PLANE_CRC) != 0,
                                            w->chunk_nbytes,
                                            threads,

@@ -1,0 +1,270 @@
+/*
+ * AVX-512 kernels of fused decoding: one body, decode_avx512, from which each pair of constant kind and check makes its own
+ * instance (label_kernel_impl.h). Included once.
+ *
+ * A class's tables are six registers; a look-up is one vpermw. The states of 128 lanes are eight registers. What bounds it
+ * is the number of instructions on the vector ports, so the CRC goes to the scalar one: crc32 of 8 bytes has a latency of 3
+ * and a port of its own, and the planes' registers are chains that wait for nothing else.
+ */
+#define TARGET_AVX512                                                                                             \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt,sse4.2,pclmul")))
+
+/* The job's fields, in registers. */
+struct context_avx512 {
+    __m512i high[4], low[4];
+    const uint8_t *words, *rest, *low_plane, *shifts;
+    uint8_t *out;
+    __m512i spread; /* REST7: the bits of the last two vectors, which the others carry; REST10: the bits of eight vectors */
+    struct crc_context crc;
+};
+
+/* (a & mask) | (b & ~mask) */
+TARGET_AVX512 PTWM_INLINE __m512i select_avx512(__m512i mask, __m512i a, __m512i b)
+{
+    return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
+}
+
+/*
+ * One step of all lanes; their symbols, each vector's in turn.
+ *
+ * The four vectors' chains overlap, and what bounds the loop is as much their latency as the number of instructions. So the
+ * look-ups by a bucket's own label and by its alias start at once, and the comparison with the threshold only chooses among
+ * them, instead of a look-up of the label and then one of its frequency (47 cycles a step; this has 33). Likewise a lane takes
+ * a word if the product's high half is zero and the rank's addition does not carry: both are known sooner than the sum is.
+ * vpermw looks at an index's low five bits only: a state is an index as it is.
+ */
+TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                           __m512i symbols[4])
+{
+    const __m512i div = _mm512_load_si512(table->div), adj = _mm512_load_si512(table->adj);
+    const __m512i frequency0 = _mm512_load_si512(table->frequency[0]), symbol0 = _mm512_load_si512(table->symbol[0]);
+    const __m512i frequency1 = _mm512_load_si512(table->frequency[1]), symbol1 = _mm512_load_si512(table->symbol[1]);
+
+    for (unsigned l = 0; l < 4; l++) {
+        const __m512i x = c->low[l];
+        const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, _mm512_permutexvar_epi16(x, div));
+        const __m512i frequency = _mm512_mask_mov_epi16(_mm512_permutexvar_epi16(x, frequency0), is_alias,
+                                                        _mm512_permutexvar_epi16(x, frequency1));
+        const __m512i offset = _mm512_srli_epi16(x, 5);
+        const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, _mm512_permutexvar_epi16(x, adj));
+        const __m512i low = _mm512_add_epi16(_mm512_mullo_epi16(frequency, c->high[l]), rank);
+        const __m512i high = _mm512_mulhi_epu16(frequency, c->high[l]);
+        const __mmask32 no_carry = _mm512_cmpge_epu16_mask(low, rank);
+        const __mmask32 takes = _kand_mask32(_mm512_testn_epi16_mask(high, high), no_carry);
+
+        symbols[l] = _mm512_mask_permutexvar_epi16(_mm512_permutexvar_epi16(x, symbol0), is_alias, x, symbol1);
+        c->high[l] = _mm512_mask_mov_epi16(_mm512_sub_epi16(high, _mm512_set1_epi16(-1)), no_carry, high);
+        c->high[l] = _mm512_mask_mov_epi16(c->high[l], takes, low);
+        c->low[l] = _mm512_mask_expand_epi16(low, takes, _mm512_loadu_si512(c->words));
+        c->words += 2 * (unsigned)_mm_popcnt_u32(takes);
+    }
+}
+
+/* The same, with the shifts of group g of the block added. */
+TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                   size_t g, __m512i symbols[4])
+{
+    step_avx512(c, table, symbols);
+    for (unsigned l = 0; l < 4; l++)
+        symbols[l] = _mm512_add_epi16(symbols[l], _mm512_loadu_si512(c->shifts + 256 * g + 64 * l));
+}
+
+/* Stores vector v of the block, with its low plane if it has one. */
+TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind, size_t v, __m512i units)
+{
+    if (kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW) {
+        const __m512i low = _mm512_loadu_si512(c->low_plane + 64 * v);
+        const __m512i first = _mm512_load_si512(interleave_avx512[0]);
+        const __m512i second = _mm512_load_si512(interleave_avx512[1]);
+        _mm512_storeu_si512(c->out + 128 * v, _mm512_permutex2var_epi16(low, first, units));
+        _mm512_storeu_si512(c->out + 128 * v + 64, _mm512_permutex2var_epi16(low, second, units));
+    } else {
+        _mm512_storeu_si512(c->out + 64 * v, units);
+    }
+}
+
+/* Stores vectors v and v + 1 of a block with 7 or 8 bits of rest, which share a vector of it. */
+TARGET_AVX512 PTWM_INLINE void pair_rest78_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind, size_t v,
+                                                  const __m512i symbols[2])
+{
+    const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
+    const __m512i mask = _mm512_set1_epi16((short)(is_7 ? 0x803F : 0x807F));
+    const __m512i rest = _mm512_loadu_si512(c->rest + 32 * v);
+
+    put_avx512(c, kind, v, select_avx512(mask, rest, symbols[0]));
+    put_avx512(c, kind, v + 1, select_avx512(mask, _mm512_shldi_epi16(rest, rest, 8), symbols[1]));
+    if (is_7)
+        c->spread = select_avx512(_mm512_set1_epi16(0x4040), rest, _mm512_srli_epi16(c->spread, 1));
+}
+
+/* Stores the last two vectors of a block with 7 bits of rest. */
+TARGET_AVX512 PTWM_INLINE void last_pair_rest7_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
+                                                      const __m512i symbols[2])
+{
+    const __m512i mask = _mm512_set1_epi16((short)0x803F), mantissa = _mm512_set1_epi16(0x3F);
+    const __m512i first = select_avx512(mantissa, c->spread, _mm512_slli_epi16(c->spread, 9));
+    const __m512i second = select_avx512(mantissa, _mm512_srli_epi16(c->spread, 8), _mm512_slli_epi16(c->spread, 1));
+
+    put_avx512(c, kind, 14, select_avx512(mask, first, symbols[0]));
+    put_avx512(c, kind, 15, select_avx512(mask, second, symbols[1]));
+}
+
+/*
+ * Stores vectors v and v + 1 of a block with 10 bits of rest: pair number pair of the four whose bits 15 and 8 are in spread,
+ * which is shifted so that those of the next vector are in their place.
+ */
+TARGET_AVX512 PTWM_INLINE void pair_rest10_avx512(struct context_avx512 *c, unsigned pair, size_t v,
+                                                  const __m512i symbols[2])
+{
+    const __m512i byte = _mm512_set1_epi16(0xFF), mask = _mm512_set1_epi16((short)0x8100);
+    const __m512i rest = _mm512_loadu_si512(c->rest + 128 + 32 * v);
+    const __m512i first = select_avx512(byte, rest, symbols[0]);
+    const __m512i second = select_avx512(byte, _mm512_srli_epi16(rest, 8), symbols[1]);
+
+    _mm512_storeu_si512(c->out + 64 * v, select_avx512(mask, c->spread, first));
+    c->spread = _mm512_add_epi16(c->spread, c->spread);
+    if (pair == 3) /* the eighth vector's bits have come to 7 and 8 */
+        c->spread = select_avx512(_mm512_set1_epi16((short)0x8000), _mm512_slli_epi16(c->spread, 8), c->spread);
+    _mm512_storeu_si512(c->out + 64 * v + 64, select_avx512(mask, c->spread, second));
+    c->spread = _mm512_add_epi16(c->spread, c->spread);
+}
+
+/* Stores 64 elements of bytes: vector v of 0 .. 7 of a block with 3 bits of rest. symbols: of its even and odd elements. */
+TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsigned v, const __m512i symbols[2])
+{
+    const __m512i rest = _mm512_loadu_si512(c->rest + 64 * (v % 3)), last = _mm512_loadu_si512(c->rest + 128);
+    const __m512i sign = _mm512_set1_epi8((char)0x80);
+    __m512i x = _mm512_or_si512(symbols[0], _mm512_slli_epi16(symbols[1], 8));
+
+    x = _mm512_add_epi8(x, _mm512_loadu_si512(c->shifts + 64 * v));
+    if (v < 3) {
+        x = select_avx512(_mm512_set1_epi8((char)0x83), rest, x);
+    } else if (v < 6) {
+        x = select_avx512(sign, _mm512_add_epi8(rest, rest), x);
+        x = select_avx512(_mm512_set1_epi8(3), _mm512_srli_epi16(rest, 2), x);
+    } else {
+        x = select_avx512(sign, _mm512_slli_epi16(rest, 2), x);
+        x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
+        x = select_avx512(_mm512_set1_epi8(2), _mm512_srli_epi16(last, v == 6 ? 4 : 3), x);
+    }
+    _mm512_storeu_si512(c->out + 64 * v, x);
+}
+
+/* Group g of a block with 7 or 8 bits of rest; is_last if it is the last with 7. */
+TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                   enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, size_t g,
+                                                   bool is_last)
+{
+    const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
+    __m512i symbols[4];
+
+    crc_of_pairs(&c->crc, check, is_7 ? 7 : 8, c->rest, c->low_plane, 2 * g);
+    shifted_step_avx512(c, table, g, symbols);
+    pair_rest78_avx512(c, kind, 4 * g, symbols);
+    if (is_last)
+        last_pair_rest7_avx512(c, kind, symbols + 2);
+    else
+        pair_rest78_avx512(c, kind, 4 * g + 2, symbols + 2);
+}
+
+/* Group g of a block with 10 bits of rest; g % 2 = odd. */
+TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                   enum ptwm_kernel_check check, size_t g, unsigned odd)
+{
+    __m512i symbols[4];
+
+    crc_of_pairs(&c->crc, check, 10, c->rest, c->low_plane, 2 * g);
+    if (!odd)
+        c->spread = _mm512_loadu_si512(c->rest + 32 * g);
+    shifted_step_avx512(c, table, g, symbols);
+    pair_rest10_avx512(c, 2 * odd, 4 * g, symbols);
+    pair_rest10_avx512(c, 2 * odd + 1, 4 * g + 2, symbols + 2);
+}
+
+/* Group g of a block with 3 bits of rest. */
+TARGET_AVX512 PTWM_INLINE void group_rest3_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                  enum ptwm_kernel_check check, unsigned g)
+{
+    __m512i symbols[4];
+
+    crc_of_pairs(&c->crc, check, 3, c->rest, c->low_plane, 2 * g);
+    step_avx512(c, table, symbols);
+    bytes_rest3_avx512(c, 2 * g, symbols);
+    bytes_rest3_avx512(c, 2 * g + 1, symbols + 2);
+}
+
+/* One block. classes: of its groups. Loops where groups are alike, so that the instances stay small. */
+TARGET_AVX512 PTWM_INLINE void block_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *tables,
+                                            const uint8_t *classes, enum ptwm_kernel_kind kind,
+                                            enum ptwm_kernel_check check)
+{
+    switch (kind) {
+    case PTWM_KERNEL_REST8:
+    case PTWM_KERNEL_REST8_LOW:
+        for (size_t g = 0; g < 4; g++)
+            group_rest78_avx512(c, &tables[classes[g]], kind, check, g, false);
+        break;
+    case PTWM_KERNEL_REST7:
+    case PTWM_KERNEL_REST7_LOW:
+        c->spread = _mm512_setzero_si512();
+        for (size_t g = 0; g < 3; g++)
+            group_rest78_avx512(c, &tables[classes[g]], kind, check, g, false);
+        group_rest78_avx512(c, &tables[classes[3]], kind, check, 3, true);
+        break;
+    case PTWM_KERNEL_REST10:
+        for (size_t g = 0; g < 4; g += 2) {
+            group_rest10_avx512(c, &tables[classes[g]], check, g, 0);
+            group_rest10_avx512(c, &tables[classes[g + 1]], check, g + 1, 1);
+        }
+        break;
+    default:
+        group_rest3_avx512(c, &tables[classes[0]], check, 0);
+        group_rest3_avx512(c, &tables[classes[1]], check, 1);
+        group_rest3_avx512(c, &tables[classes[2]], check, 2);
+        group_rest3_avx512(c, &tables[classes[3]], check, 3);
+        break;
+    }
+}
+
+TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind,
+                                               enum ptwm_kernel_check check)
+{
+    const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
+    const struct ptwm_kernel_table16 *tables = job->tables.of16;
+    const uint8_t *classes = job->group_class;
+    size_t column = job->column, done = 0;
+    struct context_avx512 c;
+
+    for (unsigned l = 0; l < 4; l++) {
+        c.high[l] = _mm512_load_si512(job->high + 32 * l);
+        c.low[l] = _mm512_load_si512(job->low + 32 * l);
+    }
+    c.words = job->words;
+    c.rest = job->rest;
+    c.low_plane = job->low_plane;
+    c.out = job->out;
+    crc_begin(&c.crc, job);
+    for (; done < n_blocks && c.words <= job->words_limit; done++) {
+        c.shifts = job->shifts + column * shape.shift_nbytes;
+        block_avx512(&c, tables, classes, kind, check);
+        crc_end_of_block(&c.crc, check);
+        classes += PTWM_KERNEL_GROUPS;
+        c.rest += shape.rest_nbytes;
+        c.out += shape.out_nbytes;
+        if (shape.has_low)
+            c.low_plane += job->low_step;
+        column = ptwm_kernel_next_column(job, column);
+    }
+    for (unsigned l = 0; l < 4; l++) {
+        _mm512_store_si512(job->high + 32 * l, c.high[l]);
+        _mm512_store_si512(job->low + 32 * l, c.low[l]);
+    }
+    job->group_class = classes;
+    job->words = c.words;
+    job->rest = c.rest;
+    job->low_plane = c.low_plane;
+    job->out = c.out;
+    job->column = column;
+    crc_finish(&c.crc, job);
+    return done;
+}
