@@ -17,6 +17,7 @@ enum {
     BATCH_NBYTES = 64 << 20, /* also how far reading is ahead of decoding */
     BATCH_REQUESTS = 4096,
     SMALL_SEGMENT_NBYTES = 256 << 10, /* of small tensors: read whole */
+    STREAMING_NBYTES = 16 << 20, /* what is more than this is not in a cache when the request is done */
     THREADING_NBYTES = 512 << 10 /* below this a thread costs more than it gives */
 };
 
@@ -43,6 +44,7 @@ struct batch {
     const struct ptwm_reader *reader;
     struct ptwm_codec_context context;
     bool check_crc;
+    bool is_large; /* all requests together: more than STREAMING_NBYTES */
     unsigned threads;
     const struct range *ranges;
     size_t n_ranges;
@@ -261,6 +263,7 @@ static enum ptwm_status run_task(void *context, size_t task, unsigned worker, st
 
     if (raw == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "a chunk of %zu bytes", chunk_nbytes);
+    scratch->is_streamed = direct && b->is_large;
     status = ptwm_chunk_decode(b->reader->file, tail, pieces->chunk, b->check_crc, &b->context, raw, scratch, error);
     if (status != PTWM_OK) {
         ptwm_fail_at(error, pieces->tensor, PTWM_NONE);
@@ -337,6 +340,7 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
     enum ptwm_status status = PTWM_OK;
     struct ptwm_read_ahead *ahead = NULL;
     struct ptwm_extent *extents;
+    uint64_t total = 0;
 
     if (b == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "decoding");
@@ -344,6 +348,9 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
     b->context = ptwm_reader_codec_context(reader);
     b->check_crc = !(options->flags & PTWM_DECODE_SKIP_CRC);
     b->threads = ptwm_thread_count(options->threads);
+    for (size_t i = 0; i < n_ranges; i++)
+        total += ranges[i].end - ranges[i].begin; /* fits: resolve has added it up */
+    b->is_large = total > STREAMING_NBYTES;
     for (unsigned i = 0; i < b->threads; i++)
         ptwm_decode_scratch_init(&b->scratch[i], reader->allocator);
     extents = ptwm_alloc(reader->allocator, n_ranges, sizeof *extents);

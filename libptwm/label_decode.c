@@ -226,12 +226,13 @@ static bool decode_unit(struct decoder *decoder, const struct class_decoder *cla
     return true;
 }
 
-static enum ptwm_status check_end(const struct decoder *decoder, struct ptwm_error *error)
+static enum ptwm_status check_end(const struct ptwm_label_head *head, const uint32_t *states, const uint8_t *words,
+                                  const uint8_t *words_end, struct ptwm_error *error)
 {
-    if (decoder->words != decoder->words_end)
+    if (words != words_end)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: words left over");
-    for (unsigned lane = 0; lane < decoder->n_lanes; lane++)
-        if (decoder->states[lane] != PTWM_STATE_END)
+    for (unsigned lane = 0; lane < head->n_lanes; lane++)
+        if (states[lane] != PTWM_STATE_END)
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: wrong state at the end");
     return PTWM_OK;
 }
@@ -250,7 +251,7 @@ static enum ptwm_status decode_units(struct decoder *decoder, const struct ptwm_
     }
     if (classes.reader.pool != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: unused bits behind classes are not zero");
-    return check_end(decoder, error);
+    return check_end(head, decoder->states, decoder->words, decoder->words_end, error);
 }
 
 enum ptwm_status ptwm_label_decode_end(const struct ptwm_label_head *head, const struct ptwm_label_model *model,
@@ -259,13 +260,15 @@ enum ptwm_status ptwm_label_decode_end(const struct ptwm_label_head *head, const
 {
     struct decoder decoder;
 
+    if (m == 0)
+        return check_end(head, states, words, words_end, error);
     begin_decoding(&decoder, head, model, states, words, words_end);
     for (size_t begin = 0; begin < m; begin += PTWM_UNIT_GRANULE) {
         size_t n = m - begin < PTWM_UNIT_GRANULE ? m - begin : PTWM_UNIT_GRANULE;
         if (!decode_unit(&decoder, &decoder.by_class[group_class[begin / PTWM_UNIT_GRANULE]], symbols + begin, n))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too few words");
     }
-    return check_end(&decoder, error);
+    return check_end(head, decoder.states, decoder.words, decoder.words_end, error);
 }
 
 enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const uint8_t *src, size_t src_nbytes,

@@ -91,6 +91,7 @@ static void begin_job(struct fused *f, const struct ptwm_label_model *model)
         job->low[l] = (uint16_t)f->head.states[l];
     }
     job->out = chunk->raw;
+    job->is_streamed = chunk->is_streamed;
     job->rest = chunk->rest.bytes;
     job->low_plane = chunk->low.bytes;
     job->low_step = chunk->is_low_constant ? 0 : 2 * PTWM_KERNEL_BLOCK;
@@ -145,19 +146,29 @@ static bool secure_words(struct fused *f)
 /* Reads the classes of n_groups groups; false if one is not a class. */
 static bool read_group_classes(struct fused *f, size_t n_groups)
 {
-    for (size_t g = 0; g < n_groups;) {
+    /* Copies: the compiler can't know that the bytes written are none of f's. */
+    struct ptwm_label_classes classes = f->classes;
+    const size_t groups_of_unit = f->chunk->model->unit / PTWM_UNIT_GRANULE;
+    size_t left = f->groups_of_unit;
+    uint8_t *group_class = f->group_class, class = f->class;
+    bool is_class = true;
+
+    while (n_groups > 0 && is_class) {
         size_t run;
-        if (f->groups_of_unit == 0) {
-            f->groups_of_unit = f->chunk->model->unit / PTWM_UNIT_GRANULE;
-            if (!ptwm_label_classes_next(&f->classes, &f->class))
-                return false;
+        if (left == 0) {
+            left = groups_of_unit;
+            is_class = ptwm_label_classes_next(&classes, &class);
         }
-        run = f->groups_of_unit < n_groups - g ? f->groups_of_unit : n_groups - g;
-        for (size_t end = g + run; g < end; g++)
-            f->group_class[g] = f->class;
-        f->groups_of_unit -= run;
+        run = left < n_groups ? left : n_groups;
+        left -= run;
+        n_groups -= run;
+        while (run-- > 0)
+            *group_class++ = class;
     }
-    return true;
+    f->classes = classes;
+    f->groups_of_unit = left;
+    f->class = class;
+    return is_class;
 }
 
 static uint32_t update_crc(uint32_t crc_register, const uint8_t *begin, const uint8_t *end)

@@ -27,6 +27,7 @@ struct ptwm_fused_chunk {
     struct ptwm_fused_plane symbols; /* stored by label rANS */
     uint8_t *raw;
     size_t raw_nbytes;
+    bool is_streamed; /* so much is decoded that raw won't be in a cache by the time it is read: stores may go past them */
 };
 
 /* Whether fused decoding serves chunks of raw_nbytes bytes of a chain, if they are coded with 128 lanes. */

@@ -8,6 +8,16 @@
 
 #include "label.h"
 
+/* Before a loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds. */
+#if defined(__clang__)
+#define PTWM_UNROLL(n) _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define PTWM_PRAGMA(text) _Pragma(#text)
+#define PTWM_UNROLL(n) PTWM_PRAGMA(GCC unroll n)
+#else
+#define PTWM_UNROLL(n)
+#endif
+
 #if defined(__GNUC__)
 #define PTWM_ALIGNED(n) __attribute__((aligned(n)))
 #define PTWM_INLINE static inline __attribute__((always_inline))
@@ -63,15 +73,16 @@ struct ptwm_kernel_table8 {
     uint8_t symbol_low[PTWM_MAX_LABELS], symbol_high[PTWM_MAX_LABELS];
 } PTWM_ALIGNED(64);
 
-/* The same for one look-up an element: entries of a bucket's own part, then of its alias part. */
+/* The same for one look-up an element: for each bucket the entry of its own part, then that of its alias part. */
+struct ptwm_kernel_entry {
+    uint16_t frequency;
+    uint16_t adj;
+    uint16_t symbol;
+    uint16_t unused; /* makes it one word to copy */
+};
 struct ptwm_kernel_table_scalar {
     uint16_t div[PTWM_MAX_LABELS];
-    struct {
-        uint16_t frequency;
-        uint16_t adj;
-        uint16_t symbol;
-        uint16_t unused;
-    } entry[2 * PTWM_MAX_LABELS];
+    struct ptwm_kernel_entry entry[2 * PTWM_MAX_LABELS];
 };
 
 union ptwm_kernel_tables {
@@ -87,6 +98,7 @@ struct ptwm_kernel_job {
     union ptwm_kernel_tables tables;
     const uint8_t *group_class; /* of the groups to come */
     uint8_t *out;
+    bool is_streamed;           /* out may be stored past the caches */
     const uint8_t *rest;
     const uint8_t *low_plane;
     size_t low_step;            /* bytes of the low plane from block to block: 0 for a block that repeats */

@@ -14,12 +14,12 @@ static void build_tables_scalar(union ptwm_kernel_tables *tables, const struct p
         memcpy(t->div, alias.div, sizeof t->div);
         for (unsigned b = 0; b < PTWM_MAX_LABELS; b++) {
             const unsigned other = alias.ali[b];
-            t->entry[b].frequency = alias.frequency[b];
-            t->entry[b].adj = 0;
-            t->entry[b].symbol = (uint16_t)(symbol[b] << position);
-            t->entry[PTWM_MAX_LABELS + b].frequency = alias.frequency[other];
-            t->entry[PTWM_MAX_LABELS + b].adj = alias.adj[b];
-            t->entry[PTWM_MAX_LABELS + b].symbol = (uint16_t)(symbol[other] << position);
+            t->entry[2 * b].frequency = alias.frequency[b];
+            t->entry[2 * b].adj = 0;
+            t->entry[2 * b].symbol = (uint16_t)(symbol[b] << position);
+            t->entry[2 * b + 1].frequency = alias.frequency[other];
+            t->entry[2 * b + 1].adj = alias.adj[b];
+            t->entry[2 * b + 1].symbol = (uint16_t)(symbol[other] << position);
         }
     }
 }
@@ -36,20 +36,21 @@ static bool kernel_is_little_endian(void)
 static const uint8_t *group_c99(uint16_t *high, uint16_t *low, const struct ptwm_kernel_table_scalar *table,
                                 const uint8_t *words, uint16_t *symbols)
 {
-    uint16_t frequency[PTWM_KERNEL_LANES], rank[PTWM_KERNEL_LANES], takes[PTWM_KERNEL_LANES];
+    struct ptwm_kernel_entry found[PTWM_KERNEL_LANES];
+    uint16_t takes[PTWM_KERNEL_LANES];
 
     for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++) {
-        const unsigned x = low[l], b = x % PTWM_MAX_LABELS, e = b + (x >= table->div[b] ? PTWM_MAX_LABELS : 0);
-        frequency[l] = table->entry[e].frequency;
-        rank[l] = table->entry[e].adj;
-        symbols[l] = table->entry[e].symbol;
+        const unsigned x = low[l], b = x % PTWM_MAX_LABELS;
+        found[l] = table->entry[2 * b + 1 - (x < table->div[b])];
     }
     for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++) {
-        const uint16_t r = (uint16_t)(rank[l] + (low[l] >> 5));
-        const uint32_t product = (uint32_t)frequency[l] * high[l];
-        const uint16_t new_low = (uint16_t)((uint16_t)product + r);
-        const uint16_t new_high = (uint16_t)((uint16_t)(product >> 16) + (new_low < r));
+        const uint16_t r = (uint16_t)(found[l].adj + (low[l] >> 5));
+        const uint16_t product_low = (uint16_t)((unsigned)found[l].frequency * high[l]);
+        const uint16_t product_high = (uint16_t)((uint32_t)found[l].frequency * high[l] >> 16);
+        const uint16_t new_low = (uint16_t)(product_low + r);
+        const uint16_t new_high = (uint16_t)(product_high + (new_low < r));
         const uint16_t mask = (uint16_t) - (new_high == 0);
+        symbols[l] = found[l].symbol;
         takes[l] = mask;
         high[l] = (uint16_t)(new_high | (new_low & mask));
         low[l] = (uint16_t)(new_low & ~mask);

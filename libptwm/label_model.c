@@ -76,8 +76,9 @@ static void lift_shifts(struct ptwm_label_model *model)
 {
     uint8_t *narrow = (uint8_t *)model->lifted;
 
-    for (size_t i = 0, n = (size_t)n_lifted(model->n_columns); i < n; i++) {
-        unsigned shift = (unsigned)model->wrapped[i % model->n_columns] << model->position;
+    for (size_t i = 0, column = 0, n = (size_t)n_lifted(model->n_columns); i < n; i++) {
+        unsigned shift = (unsigned)model->wrapped[column] << model->position;
+        column = column + 1 < model->n_columns ? column + 1 : 0;
         if (model->width == 1)
             narrow[i] = (uint8_t)shift;
         else

@@ -10,6 +10,7 @@ void ptwm_decode_scratch_init(struct ptwm_decode_scratch *scratch, const struct 
 {
     const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
     scratch->stored = scratch->planes = scratch->symbols = scratch->raw = empty;
+    scratch->is_streamed = false;
 }
 
 void ptwm_decode_scratch_release(struct ptwm_decode_scratch *scratch)
@@ -146,6 +147,7 @@ static enum ptwm_status decode_fused(const struct chunk_job *job, bool *done, st
     fused.symbols.crc = checks_crc(job) ? &records[last].crc : NULL;
     fused.raw = job->raw;
     fused.raw_nbytes = job->raw_nbytes;
+    fused.is_streamed = job->scratch->is_streamed;
     *done = ptwm_fused_decode(&fused) == PTWM_OK;
     return PTWM_OK;
 }

@@ -13,6 +13,7 @@ struct ptwm_decode_scratch {
     struct ptwm_bytes planes;  /* decoded planes */
     struct ptwm_bytes symbols;
     struct ptwm_bytes raw;     /* of a chunk that is not wanted as a whole */
+    bool is_streamed;          /* chunks go to memory that is not read soon (see struct ptwm_fused_chunk) */
 };
 
 void ptwm_decode_scratch_init(struct ptwm_decode_scratch *scratch, const struct ptwm_allocator *allocator);

@@ -13,7 +13,7 @@ def tables():
             crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
         first.append(crc)
     result = [first]
-    for _ in range(7):
+    for _ in range(15):
         result.append([crc >> 8 ^ first[crc & 255] for crc in result[-1]])
     return result
 
@@ -26,7 +26,7 @@ def main():
     print("#include <stdint.h>")
     print()
     print("/* Entry [k][b]: the CRC register after byte b and k zero bytes, from a register of zero. */")
-    print("static const uint32_t ptwm_crc32c_tables[8][256] = {")
+    print("static const uint32_t ptwm_crc32c_tables[16][256] = {")
     for table in tables():
         print("    {")
         for i in range(0, 256, 8):

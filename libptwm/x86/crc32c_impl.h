@@ -8,8 +8,9 @@
  */
 #include <immintrin.h>
 
+#include "crc32c_fold.h"
+
 #define TARGET_SSE42 __attribute__((target("sse4.2,pclmul")))
-#define TARGET_VPCLMUL __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,sse4.2,pclmul")))
 
 TARGET_SSE42 static inline uint64_t crc32c_next_8(uint64_t crc, const uint8_t *p)
 {
@@ -67,28 +68,10 @@ TARGET_SSE42 static uint32_t crc32c_sse42(uint32_t crc, const uint8_t *p, size_t
     return crc32c_one_chain(crc, p, nbytes);
 }
 
-/*
- * Folding: x is moved on by n bytes and added to next. A vector's 128-bit lanes are polynomials of 128 bits; power holds
- * x^(8 n + 31) for their first 64 bits and x^(8 n - 33) for their last.
- */
-TARGET_VPCLMUL static inline __m512i crc32c_fold_512(__m512i x, __m512i power, __m512i next)
-{
-    return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, power, 0x00), _mm512_clmulepi64_epi128(x, power, 0x11),
-                                     next, 0x96);
-}
-
-TARGET_VPCLMUL static inline __m128i crc32c_fold_128(__m128i x, __m128i power, __m128i next)
-{
-    return _mm_ternarylogic_epi64(_mm_clmulepi64_si128(x, power, 0x00), _mm_clmulepi64_si128(x, power, 0x11), next, 0x96);
-}
-
 TARGET_VPCLMUL static uint32_t crc32c_avx512(uint32_t crc, const uint8_t *p, size_t nbytes)
 {
-    const __m128i by_16 = _mm_set_epi64x(0x493C7D27, 0xF20C0DFE);
-    const __m512i by_64 = _mm512_broadcast_i32x4(_mm_set_epi64x(0x9E4ADDF8, 0x740EEF02));
     const __m512i by_256 = _mm512_broadcast_i32x4(_mm_set_epi64x(0xB9E02B86, 0xDCB17AA4));
     __m512i x[4];
-    __m128i y;
 
     if (nbytes < 1024)
         return crc32c_sse42(crc, p, nbytes);
@@ -99,10 +82,7 @@ TARGET_VPCLMUL static uint32_t crc32c_avx512(uint32_t crc, const uint8_t *p, siz
         for (unsigned i = 0; i < 4; i++)
             x[i] = crc32c_fold_512(x[i], by_256, _mm512_loadu_si512(p + 64 * i));
     for (unsigned i = 1; i < 4; i++)
-        x[i] = crc32c_fold_512(x[i - 1], by_64, x[i]);
-    y = crc32c_fold_128(_mm512_castsi512_si128(x[3]), by_16, _mm512_extracti32x4_epi32(x[3], 1));
-    y = crc32c_fold_128(y, by_16, _mm512_extracti32x4_epi32(x[3], 2));
-    y = crc32c_fold_128(y, by_16, _mm512_extracti32x4_epi32(x[3], 3));
-    crc = (uint32_t)_mm_crc32_u64(_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(y)), (uint64_t)_mm_extract_epi64(y, 1));
+        x[i] = crc32c_fold_512(x[i - 1], crc32c_by_64(), x[i]);
+    crc = crc32c_reduce_512(x[3]);
     return crc32c_sse42(crc, p, nbytes);
 }

@@ -4,10 +4,12 @@
  *
  * A class's tables are six registers; a look-up is one vpermw. The states of 128 lanes are eight registers. What bounds it
  * is the number of instructions on the vector ports, so the CRC goes to the scalar one: crc32 of 8 bytes has a latency of 3
- * and a port of its own, and the planes' registers are chains that wait for nothing else.
+ * and a port of its own, and the planes' registers are chains that wait for nothing else. That port is full with the rest
+ * plane and the words; a low plane, twice as long as these together, is folded by carry-less multiplication.
  */
 #define TARGET_AVX512                                                                                             \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt,sse4.2,pclmul")))
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt,sse4.2,pclmul," \
+                          "vpclmulqdq")))
 
 /* The job's fields, in registers. */
 struct context_avx512 {
@@ -15,13 +17,24 @@ struct context_avx512 {
     const uint8_t *words, *rest, *low_plane, *shifts;
     uint8_t *out;
     __m512i spread; /* REST7: the bits of the last two vectors, which the others carry; REST10: the bits of eight vectors */
+    bool is_streamed;
     struct crc_context crc;
+    __m512i low_crc; /* 64 bytes that leave the low plane's CRC register */
 };
 
 /* (a & mask) | (b & ~mask) */
 TARGET_AVX512 PTWM_INLINE __m512i select_avx512(__m512i mask, __m512i a, __m512i b)
 {
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
+}
+
+/* Stores finished elements. */
+TARGET_AVX512 PTWM_INLINE void store_avx512(const struct context_avx512 *c, uint8_t *out, __m512i x)
+{
+    if (c->is_streamed)
+        _mm512_stream_si512((void *)out, x);
+    else
+        _mm512_storeu_si512(out, x);
 }
 
 /*
@@ -40,6 +53,7 @@ TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struc
     const __m512i frequency0 = _mm512_load_si512(table->frequency[0]), symbol0 = _mm512_load_si512(table->symbol[0]);
     const __m512i frequency1 = _mm512_load_si512(table->frequency[1]), symbol1 = _mm512_load_si512(table->symbol[1]);
 
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         const __m512i x = c->low[l];
         const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, _mm512_permutexvar_epi16(x, div));
@@ -65,48 +79,52 @@ TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, con
                                                    size_t g, __m512i symbols[4])
 {
     step_avx512(c, table, symbols);
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++)
         symbols[l] = _mm512_add_epi16(symbols[l], _mm512_loadu_si512(c->shifts + 256 * g + 64 * l));
 }
 
 /* Stores vector v of the block, with its low plane if it has one. */
-TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind, size_t v, __m512i units)
+TARGET_AVX512 PTWM_INLINE void put_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
+                                          enum ptwm_kernel_check check, size_t v, __m512i units)
 {
     if (kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW) {
         const __m512i low = _mm512_loadu_si512(c->low_plane + 64 * v);
         const __m512i first = _mm512_load_si512(interleave_avx512[0]);
         const __m512i second = _mm512_load_si512(interleave_avx512[1]);
-        _mm512_storeu_si512(c->out + 128 * v, _mm512_permutex2var_epi16(low, first, units));
-        _mm512_storeu_si512(c->out + 128 * v + 64, _mm512_permutex2var_epi16(low, second, units));
+        if (check == PTWM_KERNEL_CRC_LOW)
+            c->low_crc = crc32c_fold_512(c->low_crc, crc32c_by_64(), low);
+        store_avx512(c, c->out + 128 * v, _mm512_permutex2var_epi16(low, first, units));
+        store_avx512(c, c->out + 128 * v + 64, _mm512_permutex2var_epi16(low, second, units));
     } else {
-        _mm512_storeu_si512(c->out + 64 * v, units);
+        store_avx512(c, c->out + 64 * v, units);
     }
 }
 
 /* Stores vectors v and v + 1 of a block with 7 or 8 bits of rest, which share a vector of it. */
-TARGET_AVX512 PTWM_INLINE void pair_rest78_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind, size_t v,
-                                                  const __m512i symbols[2])
+TARGET_AVX512 PTWM_INLINE void pair_rest78_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
+                                                  enum ptwm_kernel_check check, size_t v, const __m512i symbols[2])
 {
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     const __m512i mask = _mm512_set1_epi16((short)(is_7 ? 0x803F : 0x807F));
     const __m512i rest = _mm512_loadu_si512(c->rest + 32 * v);
 
-    put_avx512(c, kind, v, select_avx512(mask, rest, symbols[0]));
-    put_avx512(c, kind, v + 1, select_avx512(mask, _mm512_shldi_epi16(rest, rest, 8), symbols[1]));
+    put_avx512(c, kind, check, v, select_avx512(mask, rest, symbols[0]));
+    put_avx512(c, kind, check, v + 1, select_avx512(mask, _mm512_shldi_epi16(rest, rest, 8), symbols[1]));
     if (is_7)
         c->spread = select_avx512(_mm512_set1_epi16(0x4040), rest, _mm512_srli_epi16(c->spread, 1));
 }
 
 /* Stores the last two vectors of a block with 7 bits of rest. */
 TARGET_AVX512 PTWM_INLINE void last_pair_rest7_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
-                                                      const __m512i symbols[2])
+                                                      enum ptwm_kernel_check check, const __m512i symbols[2])
 {
     const __m512i mask = _mm512_set1_epi16((short)0x803F), mantissa = _mm512_set1_epi16(0x3F);
     const __m512i first = select_avx512(mantissa, c->spread, _mm512_slli_epi16(c->spread, 9));
     const __m512i second = select_avx512(mantissa, _mm512_srli_epi16(c->spread, 8), _mm512_slli_epi16(c->spread, 1));
 
-    put_avx512(c, kind, 14, select_avx512(mask, first, symbols[0]));
-    put_avx512(c, kind, 15, select_avx512(mask, second, symbols[1]));
+    put_avx512(c, kind, check, 14, select_avx512(mask, first, symbols[0]));
+    put_avx512(c, kind, check, 15, select_avx512(mask, second, symbols[1]));
 }
 
 /*
@@ -121,11 +139,11 @@ TARGET_AVX512 PTWM_INLINE void pair_rest10_avx512(struct context_avx512 *c, unsi
     const __m512i first = select_avx512(byte, rest, symbols[0]);
     const __m512i second = select_avx512(byte, _mm512_srli_epi16(rest, 8), symbols[1]);
 
-    _mm512_storeu_si512(c->out + 64 * v, select_avx512(mask, c->spread, first));
+    store_avx512(c, c->out + 64 * v, select_avx512(mask, c->spread, first));
     c->spread = _mm512_add_epi16(c->spread, c->spread);
     if (pair == 3) /* the eighth vector's bits have come to 7 and 8 */
         c->spread = select_avx512(_mm512_set1_epi16((short)0x8000), _mm512_slli_epi16(c->spread, 8), c->spread);
-    _mm512_storeu_si512(c->out + 64 * v + 64, select_avx512(mask, c->spread, second));
+    store_avx512(c, c->out + 64 * v + 64, select_avx512(mask, c->spread, second));
     c->spread = _mm512_add_epi16(c->spread, c->spread);
 }
 
@@ -147,7 +165,19 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsi
         x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
         x = select_avx512(_mm512_set1_epi8(2), _mm512_srli_epi16(last, v == 6 ? 4 : 3), x);
     }
-    _mm512_storeu_si512(c->out + 64 * v, x);
+    store_avx512(c, c->out + 64 * v, x);
+}
+
+/* The prefetches and the crc32 instructions of group g of a block. */
+TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum ptwm_kernel_check check, unsigned rest_bits,
+                                                bool has_low, size_t g)
+{
+    const uint8_t *words = check == PTWM_KERNEL_NO_CRC ? c->words : c->crc.next;
+
+    prefetch_pair(words, c->rest, c->low_plane, rest_bits, has_low, 2 * g);
+    prefetch_pair(words, c->rest, c->low_plane, rest_bits, has_low, 2 * g + 1);
+    crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, 2 * g, false);
+    crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, 2 * g + 1, true);
 }
 
 /* Group g of a block with 7 or 8 bits of rest; is_last if it is the last with 7. */
@@ -158,13 +188,13 @@ TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, con
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     __m512i symbols[4];
 
-    crc_of_pairs(&c->crc, check, is_7 ? 7 : 8, c->rest, c->low_plane, 2 * g);
+    accompany_avx512(c, check, is_7 ? 7 : 8, kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, g);
     shifted_step_avx512(c, table, g, symbols);
-    pair_rest78_avx512(c, kind, 4 * g, symbols);
+    pair_rest78_avx512(c, kind, check, 4 * g, symbols);
     if (is_last)
-        last_pair_rest7_avx512(c, kind, symbols + 2);
+        last_pair_rest7_avx512(c, kind, check, symbols + 2);
     else
-        pair_rest78_avx512(c, kind, 4 * g + 2, symbols + 2);
+        pair_rest78_avx512(c, kind, check, 4 * g + 2, symbols + 2);
 }
 
 /* Group g of a block with 10 bits of rest; g % 2 = odd. */
@@ -173,7 +203,7 @@ TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, con
 {
     __m512i symbols[4];
 
-    crc_of_pairs(&c->crc, check, 10, c->rest, c->low_plane, 2 * g);
+    accompany_avx512(c, check, 10, false, g);
     if (!odd)
         c->spread = _mm512_loadu_si512(c->rest + 32 * g);
     shifted_step_avx512(c, table, g, symbols);
@@ -187,7 +217,7 @@ TARGET_AVX512 PTWM_INLINE void group_rest3_avx512(struct context_avx512 *c, cons
 {
     __m512i symbols[4];
 
-    crc_of_pairs(&c->crc, check, 3, c->rest, c->low_plane, 2 * g);
+    accompany_avx512(c, check, 3, false, g);
     step_avx512(c, table, symbols);
     bytes_rest3_avx512(c, 2 * g, symbols);
     bytes_rest3_avx512(c, 2 * g + 1, symbols + 2);
@@ -235,6 +265,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     size_t column = job->column, done = 0;
     struct context_avx512 c;
 
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         c.high[l] = _mm512_load_si512(job->high + 32 * l);
         c.low[l] = _mm512_load_si512(job->low + 32 * l);
@@ -243,11 +274,14 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     c.rest = job->rest;
     c.low_plane = job->low_plane;
     c.out = job->out;
+    c.is_streamed = job->is_streamed && (uintptr_t)job->out % 64 == 0; /* and all of out from here on */
     crc_begin(&c.crc, job);
+    if (check == PTWM_KERNEL_CRC_LOW)
+        c.low_crc = crc32c_expand_512(job->low_crc);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
         block_avx512(&c, tables, classes, kind, check);
-        crc_end_of_block(&c.crc, check);
+        crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), false);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;
         c.out += shape.out_nbytes;
@@ -255,16 +289,21 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
             c.low_plane += job->low_step;
         column = ptwm_kernel_next_column(job, column);
     }
+    PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         _mm512_store_si512(job->high + 32 * l, c.high[l]);
         _mm512_store_si512(job->low + 32 * l, c.low[l]);
     }
+    if (c.is_streamed)
+        _mm_sfence();
     job->group_class = classes;
     job->words = c.words;
     job->rest = c.rest;
     job->low_plane = c.low_plane;
     job->out = c.out;
     job->column = column;
+    if (check == PTWM_KERNEL_CRC_LOW)
+        c.crc.low[0] = crc32c_reduce_512(c.low_crc);
     crc_finish(&c.crc, job);
     return done;
 }

@@ -53,6 +53,28 @@ static void test_crc_published(void)
     CHECK_EQ(ptwm_crc32c(0, buffer, 32), 0x113FDB5Cu);
 }
 
+/* All versions that this machine has, at lengths around their pieces' (128, 256, 384, 1024, 3072). */
+static void test_crc_levels(void)
+{
+    static const char *const levels[] = { "c99", "sse42", "avx2", "avx512", "neon" };
+    static const size_t pieces[] = { 0, 128, 256, 384, 1024, 1280, 3072, 6144, 9216 + 768 };
+    const size_t n_pieces = sizeof pieces / sizeof pieces[0];
+
+    for (size_t k = 0; k < n_pieces; k++)
+        for (size_t d = 0; d < 80; d += d < 20 ? 1 : 7) {
+            const size_t n = pieces[k] + d;
+            uint8_t *p = make_pattern(d, n);
+            const uint32_t start = (uint32_t)(n * 2654435761u), expected = crc_bit_by_bit(start, p, n);
+            for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++)
+                if (ptwm_cpu_select(levels[l]) == PTWM_OK) {
+                    CHECK(strcmp(ptwm_cpu_name(), levels[l]) == 0);
+                    CHECK_EQ(ptwm_crc32c(start, p, n), expected);
+                }
+            free(p);
+        }
+    ptwm_cpu_select("best");
+}
+
 static void test_crc_lengths_and_alignments(void)
 {
     for (size_t first = 0; first < 9; first++) {
@@ -285,6 +307,7 @@ static void test_xxh3_stream_splits(void)
 int main(void)
 {
     RUN(test_crc_published);
+    RUN(test_crc_levels);
     RUN(test_crc_lengths_and_alignments);
     RUN(test_crc_in_pieces);
     RUN(test_xxh3_short);

@@ -343,6 +343,7 @@ static enum ptwm_status decode_fused(const struct sample *s, const uint8_t *code
     chunk.symbols.crc = checks != NO_CHECKS ? &coded_crc : NULL;
     chunk.raw = raw.bytes;
     chunk.raw_nbytes = raw.nbytes;
+    chunk.is_streamed = checks == CHECK_ALL || coded_nbytes % 2 == 0; /* takes effect where raw is aligned */
     memset(raw.bytes, 0xA5, raw.nbytes);
     status = ptwm_fused_decode(&chunk);
     if (status == PTWM_OK && expected != NULL)

@@ -55,7 +55,7 @@ static unsigned char *read_file(const char *path, size_t *nbytes)
 {
     FILE *file = fopen(path, "rb");
     unsigned char *data;
-    long length;
+    long length = -1;
 
     if (file == NULL || fseek(file, 0, SEEK_END) != 0 || (length = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
         die(path, "cannot be read");
@@ -129,7 +129,7 @@ static struct ptwm_writer *encode(const unsigned char *file, size_t file_nbytes,
     struct ptwm_writer *writer;
     uint64_t header_nbytes = 0;
     const unsigned char *data;
-    char *header;
+    char *header = NULL;
 
     for (unsigned i = 0; i < 8 && file_nbytes >= 8; i++)
         header_nbytes |= (uint64_t)file[i] << 8 * i;
