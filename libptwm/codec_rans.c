@@ -7,6 +7,7 @@
 
 #include "bits.h"
 #include "codec.h"
+#include "cpu_features.h"
 #include "log2_fixed.h"
 #include "status.h"
 #include "symbol_set.h"
@@ -248,8 +249,8 @@ static inline uint32_t decode_step(uint32_t x, uint32_t entry)
  * Decodes whole groups while there is a word left for each element of one; returns how many elements. The states are a
  * local copy, of which the compiler knows that storing to dst does not change it.
  */
-static inline size_t decode_groups(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
-                                   const uint8_t *end, const uint32_t table[TOTAL])
+static inline size_t decode_groups_c99(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
+                                       const uint8_t *end, const uint32_t table[TOTAL])
 {
     const uint8_t *p = *words;
     uint32_t local[MANY_LANES];
@@ -273,15 +274,34 @@ static inline size_t decode_groups(uint8_t *dst, size_t n, uint32_t *states, uns
     return i;
 }
 
-/* Decodes the elements from first on, however few words there are. False if there are too few. */
-static bool decode_end(uint8_t *dst, size_t first, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
-                       const uint8_t *end, const uint32_t table[TOTAL])
+#if defined(PTWM_X86)
+#include "x86/rans_impl.h"
+#endif
+
+static size_t decode_groups(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
+                            const uint8_t *end, const uint32_t table[TOTAL])
+{
+    /* With the number of lanes a constant the compiler unrolls the loop over them. */
+    if (lanes == FEW_LANES)
+        return decode_groups_c99(dst, n, states, FEW_LANES, words, end, table);
+    switch (ptwm_cpu_level()) {
+#if defined(PTWM_X86)
+    case PTWM_CPU_AVX512: return decode_groups_avx512(dst, n, states, words, end, table);
+    case PTWM_CPU_AVX2: return decode_groups_avx2(dst, n, states, words, end, table);
+#endif
+    default: return decode_groups_c99(dst, n, states, MANY_LANES, words, end, table);
+    }
+}
+
+/* Decodes n < lanes elements. False if there are too few words. */
+static bool decode_end(uint8_t *dst, size_t n, uint32_t *states, const uint8_t **words, const uint8_t *end,
+                       const uint32_t table[TOTAL])
 {
     const uint8_t *p = *words;
 
-    for (size_t i = first; i < n; i++) {
-        uint32_t entry = table[states[i % lanes] & (TOTAL - 1)];
-        uint32_t x = decode_step(states[i % lanes], entry);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t entry = table[states[i] & (TOTAL - 1)];
+        uint32_t x = decode_step(states[i], entry);
 
         if (x < STATE_MIN) {
             if (p == end)
@@ -289,10 +309,34 @@ static bool decode_end(uint8_t *dst, size_t first, size_t n, uint32_t *states, u
             x = x << 16 | ptwm_load16(p);
             p += 2;
         }
-        states[i % lanes] = x;
+        states[i] = x;
         dst[i] = (uint8_t)entry;
     }
     *words = p;
+    return true;
+}
+
+/* Decodes all n elements; *left becomes the bytes of words that are left over. False if there are too few words. */
+static bool decode_elements(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t *words, size_t *left,
+                            const uint32_t table[TOTAL])
+{
+    uint8_t last[4 * MANY_LANES] = { 0 };
+    const uint8_t *end = words + *left, *p = last;
+    size_t done = decode_groups(dst, n, states, lanes, &words, end, table);
+
+    /* Groups that may find too few words, or do: there can be many, since elements may take none. Zeros follow. */
+    *left = (size_t)(end - words);
+    if (n - done >= lanes) {
+        memcpy(last, words, *left);
+        done += decode_groups(dst + done, n - done, states, lanes, &p, last + *left + 2 * lanes, table);
+        end = last + *left;
+        if (n - done >= lanes || p > end)
+            return false;
+        words = p;
+    }
+    if (!decode_end(dst + done, n - done, states, &words, end, table))
+        return false;
+    *left = (size_t)(end - words);
     return true;
 }
 
@@ -302,8 +346,7 @@ static enum ptwm_status rans_decode(const struct ptwm_codec_context *context, ui
     struct ptwm_cursor cursor = ptwm_cursor_make(src, src_nbytes);
     uint32_t table[TOTAL], states[MANY_LANES];
     unsigned lanes = n_lanes(dst_nbytes);
-    const uint8_t *words;
-    size_t done;
+    size_t left;
 
     (void)context;
     if (!load_table(table, &cursor))
@@ -313,17 +356,12 @@ static enum ptwm_status rans_decode(const struct ptwm_codec_context *context, ui
         if (states[lane] < STATE_MIN) /* or missing */
             return ptwm_fail(error, PTWM_ERR_PLANE, "rans: malformed state of lane %u", lane);
     }
-    if (ptwm_cursor_left(&cursor) % 2 != 0)
+    left = ptwm_cursor_left(&cursor);
+    if (left % 2 != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "rans: half a word");
-    words = cursor.next;
-    /* With the number of lanes a constant the compiler unrolls the loop over them. */
-    if (lanes == MANY_LANES)
-        done = decode_groups(dst, dst_nbytes, states, MANY_LANES, &words, cursor.end, table);
-    else
-        done = decode_groups(dst, dst_nbytes, states, FEW_LANES, &words, cursor.end, table);
-    if (!decode_end(dst, done, dst_nbytes, states, lanes, &words, cursor.end, table))
+    if (!decode_elements(dst, dst_nbytes, states, lanes, cursor.next, &left, table))
         return ptwm_fail(error, PTWM_ERR_PLANE, "rans: too few words");
-    if (words != cursor.end)
+    if (left != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "rans: words left over");
     for (unsigned lane = 0; lane < lanes; lane++) {
         if (states[lane] != STATE_MIN)
