@@ -2,10 +2,12 @@
  * Huffman coding of bytes (FORMAT.md, section 6.1): canonical codes of at most 11 bits, four quarters of the plane in
  * four bit streams, so that a decoder can follow four chains of dependent look-ups at once.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bits.h"
 #include "codec.h"
+#include "cpu_features.h"
 #include "status.h"
 #include "symbol_set.h"
 
@@ -246,7 +248,7 @@ uint64_t ptwm_huffman_estimate(const uint32_t histogram[256], uint64_t n)
 
 /* ------------------------------------------------------------------------------------------------- decoding */
 
-/* Reads the code lengths and fills the table, an entry for each 11 bits: length << 8 | symbol. False if malformed. */
+/* Reads the code lengths and fills the table, an entry for each 11 bits: symbol << 8 | length. False if malformed. */
 static bool load_code(uint16_t table[TABLE_SIZE], const struct ptwm_symbol_set *set, struct ptwm_cursor *cursor)
 {
     size_t nbytes = (set->n + 1) / 2;
@@ -267,7 +269,7 @@ static bool load_code(uint16_t table[TABLE_SIZE], const struct ptwm_symbol_set *
         return false;
     make_codes(codes, lengths, set->n);
     for (unsigned i = 0; i < set->n; i++) {
-        uint16_t entry = (uint16_t)(lengths[i] << 8 | set->symbols[i]);
+        uint16_t entry = (uint16_t)(set->symbols[i] << 8 | lengths[i]);
 
         for (unsigned at = codes[i]; at < TABLE_SIZE; at += 1u << lengths[i])
             table[at] = entry;
@@ -295,9 +297,9 @@ struct stream {
 #define DECODE(s, at)                                       \
     do {                                                    \
         unsigned entry = table[(s).pool & (TABLE_SIZE - 1)]; \
-        (s).pool >>= entry >> 8;                            \
-        (s).n_bits -= entry >> 8;                           \
-        (s).out[at] = (uint8_t)entry;                       \
+        (s).pool >>= entry & 63;                            \
+        (s).n_bits -= entry & 63;                           \
+        (s).out[at] = (uint8_t)(entry >> 8);                \
     } while (0)
 
 /* Refills that are surely inside the stream: each looks at 8 bytes and passes at most 7. */
@@ -307,7 +309,7 @@ static size_t safe_refills(const struct stream *s)
 }
 
 /* Decodes all four streams side by side as long as that needs no look at their ends. */
-static void decode_together(struct stream streams[4], const uint16_t table[TABLE_SIZE])
+static void decode_together_c99(struct stream streams[N_STREAMS], const uint16_t table[TABLE_SIZE])
 {
     struct stream a = streams[0], b = streams[1], c = streams[2], d = streams[3];
 
@@ -346,6 +348,40 @@ static void decode_together(struct stream streams[4], const uint16_t table[TABLE
     streams[3] = d;
 }
 
+#if defined(__GNUC__)
+#include "huffman_streams.h"
+#endif
+#if defined(PTWM_X86)
+#include "x86/huffman_impl.h"
+#endif
+
+#if defined(PTWM_X86)
+static void decode_together(struct stream streams[N_STREAMS], const uint16_t table[TABLE_SIZE], bool twos)
+{
+    uint32_t pairs[TABLE_SIZE];
+    if (getenv("NOTWO")) twos = false; else if (getenv("TWO")) twos = true;
+
+    switch (ptwm_cpu_level()) {
+    case PTWM_CPU_AVX512:
+    case PTWM_CPU_AVX2:
+        if (twos) {
+            make_pairs(pairs, table);
+            decode_twos_bmi2(streams, pairs);
+        } else
+            decode_ones_bmi2(streams, table);
+        break;
+    case PTWM_CPU_SSE42:
+        if (twos) {
+            make_pairs(pairs, table);
+            decode_twos(streams, pairs);
+        } else
+            decode_ones(streams, table);
+        break;
+    default: decode_together_c99(streams, table);
+    }
+}
+#endif
+
 /* Decodes what is left of a stream. False if it does not end where it should, or not with zeros. */
 static bool decode_end(struct stream *s, const uint16_t table[TABLE_SIZE])
 {
@@ -355,7 +391,7 @@ static bool decode_end(struct stream *s, const uint16_t table[TABLE_SIZE])
             s->n_bits += 8;
         }
         /* Behind the stream's last bit the pool is zero; a code that reaches there takes more bits than there are. */
-        if (table[s->pool & (TABLE_SIZE - 1)] >> 8 > s->n_bits)
+        if ((table[s->pool & (TABLE_SIZE - 1)] & 63) > s->n_bits)
             return false;
         DECODE(*s, 0);
         s->out++;
@@ -395,7 +431,7 @@ static enum ptwm_status huffman_decode(const struct ptwm_codec_context *context,
             return ptwm_fail(error, PTWM_ERR_PLANE, "huffman: stream %u leaves the plane", i);
         streams[i] = (struct stream){ start, start + length, 0, 0, dst + first, n };
     }
-    decode_together(streams, table);
+    decode_together(streams, table, true);
     for (unsigned i = 0; i < N_STREAMS; i++) {
         if (!decode_end(&streams[i], table))
             return ptwm_fail(error, PTWM_ERR_PLANE, "huffman: malformed stream %u", i);

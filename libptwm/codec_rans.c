@@ -112,9 +112,38 @@ static inline uint8_t *encode_step(uint32_t *state, uint8_t *words, const struct
     return words;
 }
 
+/* Encodes whole groups: n is a multiple of lanes. As encode_words. */
+static inline uint8_t *encode_groups_c99(uint32_t *states, uint8_t *words, const uint8_t *src, size_t n, unsigned lanes,
+                                         const struct coding codings[256])
+{
+    for (size_t i = n; i > 0; i -= lanes) {
+        for (unsigned lane = lanes; lane-- > 0;)
+            words = encode_step(&states[lane], words, &codings[src[i - lanes + lane]]);
+    }
+    return words;
+}
+
+#if defined(PTWM_X86)
+#include "x86/rans_impl.h"
+#endif
+
+static uint8_t *encode_groups(uint32_t *states, uint8_t *words, const uint8_t *src, size_t n, unsigned lanes,
+                              const struct coding codings[256])
+{
+    if (lanes == FEW_LANES)
+        return encode_groups_c99(states, words, src, n, FEW_LANES, codings);
+    switch (ptwm_cpu_level()) {
+#if defined(PTWM_X86)
+    case PTWM_CPU_AVX512: return encode_groups_avx512(states, words, src, n, codings);
+    case PTWM_CPU_AVX2: return encode_groups_avx2(states, words, src, n, codings);
+#endif
+    default: return encode_groups_c99(states, words, src, n, MANY_LANES, codings);
+    }
+}
+
 /*
  * Encodes n elements from the last to the first. The words, which the decoder reads in the opposite order, end at
- * words_end; returns where they begin. Writes at most 2 n bytes, or 2 if n is 0.
+ * words_end; returns where they begin. Writes at most 2 n + 16 bytes.
  */
 static uint8_t *encode_words(uint32_t *states, uint8_t *words_end, const uint8_t *src, size_t n, unsigned lanes,
                              const struct coding codings[256])
@@ -126,11 +155,7 @@ static uint8_t *encode_words(uint32_t *states, uint8_t *words_end, const uint8_t
         states[lane] = STATE_MIN;
     for (; i % lanes != 0; i--)
         words = encode_step(&states[(i - 1) % lanes], words, &codings[src[i - 1]]);
-    for (; i > 0; i -= lanes) {
-        for (unsigned lane = lanes; lane-- > 0;)
-            words = encode_step(&states[lane], words, &codings[src[i - lanes + lane]]);
-    }
-    return words;
+    return encode_groups(states, words, src, i, lanes, codings);
 }
 
 /* Stores the set and the frequencies; returns the end. */
@@ -160,7 +185,7 @@ static enum ptwm_status rans_encode(const struct ptwm_codec_context *context, ui
                                     const uint8_t *src, size_t src_nbytes, struct ptwm_error *error)
 {
     uint32_t quarters[4][256], frequencies[256], states[MANY_LANES];
-    struct coding codings[256];
+    struct coding codings[256] = { { 0, 0, 0 } };
     struct ptwm_symbol_set set;
     unsigned lanes = n_lanes(src_nbytes);
     uint8_t *p, *words, *words_end = dst + rans_bound(src_nbytes);
@@ -273,10 +298,6 @@ static inline size_t decode_groups_c99(uint8_t *dst, size_t n, uint32_t *states,
     *words = p;
     return i;
 }
-
-#if defined(PTWM_X86)
-#include "x86/rans_impl.h"
-#endif
 
 static size_t decode_groups(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
                             const uint8_t *end, const uint32_t table[TOTAL])
