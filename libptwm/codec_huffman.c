@@ -2,7 +2,6 @@
  * Huffman coding of bytes (FORMAT.md, section 6.1): canonical codes of at most 11 bits, four quarters of the plane in
  * four bit streams, so that a decoder can follow four chains of dependent look-ups at once.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bits.h"
@@ -348,39 +347,20 @@ static void decode_together_c99(struct stream streams[N_STREAMS], const uint16_t
     streams[3] = d;
 }
 
-#if defined(__GNUC__)
+#if defined(PTWM_X86) || defined(PTWM_ARM)
 #include "huffman_streams.h"
 #endif
-#if defined(PTWM_X86)
-#include "x86/huffman_impl.h"
-#endif
 
-#if defined(PTWM_X86)
-static void decode_together(struct stream streams[N_STREAMS], const uint16_t table[TABLE_SIZE], bool twos)
+static void decode_together(struct stream streams[N_STREAMS], const uint16_t table[TABLE_SIZE])
 {
-    uint32_t pairs[TABLE_SIZE];
-    if (getenv("NOTWO")) twos = false; else if (getenv("TWO")) twos = true;
-
-    switch (ptwm_cpu_level()) {
-    case PTWM_CPU_AVX512:
-    case PTWM_CPU_AVX2:
-        if (twos) {
-            make_pairs(pairs, table);
-            decode_twos_bmi2(streams, pairs);
-        } else
-            decode_ones_bmi2(streams, table);
-        break;
-    case PTWM_CPU_SSE42:
-        if (twos) {
-            make_pairs(pairs, table);
-            decode_twos(streams, pairs);
-        } else
-            decode_ones(streams, table);
-        break;
-    default: decode_together_c99(streams, table);
+#if defined(PTWM_X86) || defined(PTWM_ARM)
+    if (ptwm_cpu_level() != PTWM_CPU_C99) {
+        decode_together_64(streams, table);
+        return;
     }
-}
 #endif
+    decode_together_c99(streams, table);
+}
 
 /* Decodes what is left of a stream. False if it does not end where it should, or not with zeros. */
 static bool decode_end(struct stream *s, const uint16_t table[TABLE_SIZE])
@@ -431,7 +411,7 @@ static enum ptwm_status huffman_decode(const struct ptwm_codec_context *context,
             return ptwm_fail(error, PTWM_ERR_PLANE, "huffman: stream %u leaves the plane", i);
         streams[i] = (struct stream){ start, start + length, 0, 0, dst + first, n };
     }
-    decode_together(streams, table, true);
+    decode_together(streams, table);
     for (unsigned i = 0; i < N_STREAMS; i++) {
         if (!decode_end(&streams[i], table))
             return ptwm_fail(error, PTWM_ERR_PLANE, "huffman: malformed stream %u", i);
