@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ptwm._dtypes import resolve
 from ptwm._memory import little_endian
 from ptwm._packing import pack
 from ptwm.random_access import TensorIndex
-from ptwm.sharding.writer import Writer
+from ptwm.sharding.writer import Method, Writer
 
 __all__ = ["load", "load_file", "save", "save_file"]
 
@@ -80,6 +80,10 @@ def _check(tensor_dict: Mapping[str, Any]) -> None:
 
 
 def _add_all(writer: Writer, tensor_dict: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    writer._add_many(_in_file_form(tensor_dict))
+
+
+def _in_file_form(tensor_dict: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[tuple[Any, ...]]:
     for name, array in tensor_dict.items():
         try:
             dtype, _ = resolve(array.dtype)
@@ -88,4 +92,4 @@ def _add_all(writer: Writer, tensor_dict: Mapping[str, np.ndarray[Any, Any]]) ->
                 data = pack(data.reshape(-1).view(np.uint8), dtype.bits)
         except ValueError as error:
             raise ValueError(f"tensor {name!r}: {error}") from error
-        writer.add(name, data, dtype.name, array.shape)
+        yield name, data, dtype.name, array.shape, None, Method.MICROSCALE

@@ -11,7 +11,7 @@ import torch
 
 from ptwm._dtypes import resolve
 from ptwm.random_access import TensorIndex
-from ptwm.sharding.writer import Writer
+from ptwm.sharding.writer import Method, Writer
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
 
@@ -155,8 +155,10 @@ def _check(tensors: Mapping[str, Any]) -> None:
 
 
 def _add_all(writer: Writer, tensors: Mapping[str, torch.Tensor]) -> None:
-    for name, tensor in tensors.items():
-        writer.add(name, _by_value(tensor), tensor.dtype, tensor.shape)
+    writer._add_many(
+        (name, _by_value(tensor), tensor.dtype, tensor.shape, None, Method.MICROSCALE)
+        for name, tensor in tensors.items()
+    )
 
 
 def _by_value(tensor: torch.Tensor) -> Any:

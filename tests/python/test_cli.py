@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -263,7 +263,8 @@ def test_failing_half_way_leaves_nothing(
 
     capsys.readouterr()
     monkeypatch.setattr("ptwm.cli.decompress.BATCH_NBYTES", 1000)
-    second_call_fails(*((Writer, "add") if command == "compress" else (TensorIndex, "_decode")))
+    monkeypatch.setattr("ptwm.sharding.writer.BATCH_NBYTES", 1000)
+    second_call_fails(*((Writer, "_check") if command == "compress" else (TensorIndex, "_decode")))
     source, extra = {"decompress": (packed, []), "compress": (model, []), "verified compress": (model, ["--verify"])}[
         command
     ]
@@ -276,15 +277,18 @@ def test_failing_half_way_leaves_nothing(
 
 
 def test_verification_notices_a_wrong_file(model: Path, monkeypatch, fails) -> None:
-    right = Writer.add
+    right = Writer._add_many
 
-    def wrong(self: Writer, name: str, data: memoryview, *args: object, **options: object) -> None:
-        changed = bytearray(data)
-        if name == "ids":
-            changed[17] ^= 1
-        right(self, name, changed, *args, **options)
+    def wrong(self: Writer, tensors: Iterable[tuple], *args: object) -> None:
+        def changed(name: str, data: memoryview, *others: object) -> tuple:
+            content = bytearray(data)
+            if name == "ids":
+                content[17] ^= 1
+            return (name, content, *others)
 
-    monkeypatch.setattr(Writer, "add", wrong)
+        right(self, (changed(*tensor) for tensor in tensors), *args)
+
+    monkeypatch.setattr(Writer, "_add_many", wrong)
     assert "does not restore it; nothing was written" in fails("compress", model, "--verify")
 
 

@@ -95,9 +95,9 @@ def _write(source: SafetensorsFile, target: str, options: Options) -> None:
             _source=source.source_entry(),
         ) as writer,
     ):
-        for tensor in source.tensors:
-            writer.add(tensor.name, source.data(tensor.begin, tensor.end), tensor.dtype, tensor.shape, method=method)
-            advance(tensor.nbytes)
+        writer._add_many(
+            ((t.name, source.data(t.begin, t.end), t.dtype, t.shape, None, method) for t in source.tensors), advance
+        )
 
 
 def _compare(source: SafetensorsFile, path: str, options: Options) -> None:

@@ -93,8 +93,10 @@ def _add_all(writer: Writer, tensors: Iterable[Tensor], chains_per_tensor: Chain
         chains = chains_per_tensor
         if len(tensors) != len(chains_per_tensor):
             raise ValueError(f"{len(tensors)} tensors, but {len(chains_per_tensor)} lists of chains")
-    for (name, raw_bytes, dtype, shape), candidates in zip(tensors, chains):
-        writer.add(name, raw_bytes, dtype, shape, chains=candidates, method=method)
+    writer._add_many(
+        (name, raw_bytes, dtype, shape, candidates, method)
+        for (name, raw_bytes, dtype, shape), candidates in zip(tensors, chains)
+    )
 
 
 def plan_shards(sized_tensors: Iterable[tuple[str, int]], max_shard_size: int) -> list[list[tuple[str, int]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from operator import index as to_int
 from pathlib import Path
@@ -15,7 +15,7 @@ from ptwm._callbacks import Callback
 from ptwm._callbacks import sink as callback_sink
 from ptwm._dtypes import logical_shape, resolve
 from ptwm._errors import exception, new_error
-from ptwm._library import ffi, lib, new_struct, path_to_c, thread_count, to_bytes, zstd_provider
+from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, thread_count, to_bytes, zstd_provider
 from ptwm._memory import Borrowed, is_array, little_endian
 from ptwm.chains import Chain
 
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 MIN_CHUNK_NBYTES = 4 << 10
 MAX_CHUNK_NBYTES = 64 << 20
+
+# Tensors that are added together: enough for all threads, and not too much to hold for whoever makes them one by one.
+BATCH_NBYTES = 64 << 20
+BATCH_TENSORS = 256
+
+# What `Writer.add` takes: name, data, dtype, shape, chains, method.
+_Tensor = tuple[str, Any, Any, "Iterable[int] | None", "Iterable[Chain | bytes] | None", int]
 
 
 class Method(IntEnum):
@@ -134,6 +141,7 @@ class Writer:
         self._path = path
         self._lock = threading.Lock()
         self._writer: Any = None
+        self._n_tensors = 0
         handle, error = ffi.new("struct ptwm_writer **"), new_error()
         self._check(open_writer(*args, handle, error), error)
         # The destructor holds what the writer needs, for as long as the writer lives.
@@ -204,7 +212,29 @@ class Writer:
         error = new_error()
         with self._lock:
             self._check(lib.ptwm_writer_add(self._open(), spec, error), error, name)
+            self._n_tensors += 1
         del kept
+
+    def _add_many(self, tensors: Iterable[_Tensor], advance: Callable[[int], Any] | None = None) -> None:
+        """Adds tensors, given as what `add` takes: (name, data, dtype, shape, chains, method).
+
+        The result is that of so many calls of `add`, but several are in the making at once, on all threads. Up to
+        BATCH_NBYTES of them are held at a time. `advance` is told the bytes that have been added.
+        """
+        for batch in _batches(tensors):
+            specs = ffi.new("struct ptwm_tensor_spec[]", [spec[0] for _, spec, _ in batch])
+            error = new_error()
+            with self._lock:
+                status = lib.ptwm_writer_add_many(self._open(), specs, len(batch), error)
+                if status != lib.PTWM_OK:
+                    # The tensor concerned is counted from the file's first one.
+                    number = none_or(error.tensor)
+                    in_batch = None if number is None else number - self._n_tensors
+                    known = in_batch is not None and 0 <= in_batch < len(batch)
+                    self._check(status, error, batch[in_batch][0] if known else None)
+                self._n_tensors += len(batch)
+            if advance is not None:
+                advance(sum(spec.nbytes for _, spec, _ in batch))
 
     def _add_alias(self, name: str, target: str) -> None:
         encoded, encoded_target = _encode_name(name), _encode_name(target)
@@ -214,6 +244,7 @@ class Writer:
                 self._open(), encoded, len(encoded), encoded_target, len(encoded_target), error
             )
             self._check(status, error, target if status == lib.PTWM_ERR_NO_TENSOR else name)
+            self._n_tensors += 1
 
     def copy_from(self, index: TensorIndex, names: Iterable[str] | Mapping[str, str] | None = None) -> None:
         """Adds tensors of an open file as they are encoded there.
@@ -280,6 +311,7 @@ class Writer:
             index._callback.reraise()
         if status in (lib.PTWM_OK, lib.PTWM_ERR_IO, lib.PTWM_ERR_DUPLICATE_NAME, lib.PTWM_ERR_STATE):
             self._check(status, error, new_name)
+            self._n_tensors += 1
         else:
             raise exception(status, error, path=index.path, tensor=name)
 
@@ -293,6 +325,21 @@ class Writer:
             self._callback.reraise()
         if status != lib.PTWM_OK:
             raise exception(status, error, path=self._path, tensor=name, writing=True)
+
+
+def _batches(tensors: Iterable[_Tensor]) -> Iterator[list[tuple[str, Any, list[Any]]]]:
+    """Names and specs, with what must live as long as they do, of tensors that are added together."""
+    batch: list[tuple[str, Any, list[Any]]] = []
+    nbytes = 0
+    for tensor in tensors:
+        spec, kept = _spec(*tensor)
+        batch.append((tensor[0], spec, kept))
+        nbytes += spec.nbytes
+        if nbytes >= BATCH_NBYTES or len(batch) >= BATCH_TENSORS:
+            yield batch
+            batch, nbytes = [], 0
+    if batch:
+        yield batch
 
 
 def check_method(method: int) -> Method:
