@@ -12,11 +12,6 @@ TARGET_AVX2 PTWM_INLINE __m256i load_avx2(const void *p)
     return _mm256_loadu_si256(p);
 }
 
-TARGET_AVX2 PTWM_INLINE void store_avx2(void *p, __m256i x)
-{
-    _mm256_storeu_si256(p, x);
-}
-
 /* What pshufb wants to look up indices below 32: of the first half of the table and of the second. */
 struct index_avx2 {
     __m256i first[2], second[2];
@@ -171,8 +166,18 @@ struct context_avx2 {
     const uint8_t *words, *rest, *low_plane, *shifts;
     uint8_t *out;
     __m256i spread[2]; /* as in the AVX-512 kernels, of each half of a vector of 32 */
+    bool is_streamed;
     struct crc_context crc;
 };
+
+/* Stores finished elements. */
+TARGET_AVX2 PTWM_INLINE void put_out_avx2(const struct context_avx2 *c, uint8_t *out, __m256i x)
+{
+    if (c->is_streamed)
+        _mm256_stream_si256((__m256i *)(void *)out, x);
+    else
+        _mm256_storeu_si256((__m256i *)(void *)out, x);
+}
 
 /* Stores 16 elements from number i of the block on: the rest where mask is set, elsewhere symbols and shifts. */
 TARGET_AVX2 PTWM_INLINE void put_avx2(const struct context_avx2 *c, enum ptwm_kernel_kind kind, size_t i, __m256i mask,
@@ -183,10 +188,10 @@ TARGET_AVX2 PTWM_INLINE void put_avx2(const struct context_avx2 *c, enum ptwm_ke
     if (kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW) {
         const __m256i low = load_avx2(c->low_plane + 2 * i);
         const __m256i a = _mm256_unpacklo_epi16(low, units), b = _mm256_unpackhi_epi16(low, units);
-        store_avx2(c->out + 4 * i, _mm256_permute2x128_si256(a, b, 0x20));
-        store_avx2(c->out + 4 * i + 32, _mm256_permute2x128_si256(a, b, 0x31));
+        put_out_avx2(c, c->out + 4 * i, _mm256_permute2x128_si256(a, b, 0x20));
+        put_out_avx2(c, c->out + 4 * i + 32, _mm256_permute2x128_si256(a, b, 0x31));
     } else {
-        store_avx2(c->out + 2 * i, units);
+        put_out_avx2(c, c->out + 2 * i, units);
     }
 }
 
@@ -270,7 +275,7 @@ TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum place
             r = select_avx2(sign, _mm256_slli_epi16(rest, 2),
                             select_avx2(_mm256_set1_epi8(1), _mm256_srli_epi16(rest, 4),
                                         _mm256_srli_epi16(last, place == REST3_MIDDLE_6 ? 4 : 3)));
-        store_avx2(c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8((char)0x83), r, x));
+        put_out_avx2(c, c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8((char)0x83), r, x));
     }
 }
 
@@ -359,6 +364,7 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
     c.rest = job->rest;
     c.low_plane = job->low_plane;
     c.out = job->out;
+    c.is_streamed = job->is_streamed && (uintptr_t)job->out % 64 == 0; /* and all of out from here on */
     crc_begin(&c.crc, job);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
@@ -371,6 +377,8 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
             c.low_plane += job->low_step;
         column = ptwm_kernel_next_column(job, column);
     }
+    if (c.is_streamed)
+        _mm_sfence();
     job->group_class = classes;
     job->words = c.words;
     job->rest = c.rest;
