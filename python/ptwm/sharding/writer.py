@@ -147,9 +147,13 @@ class Writer:
         # The destructor holds what the writer needs, for as long as the writer lives.
         needs = (self._callback, zstd_provider)
         self._writer = ffi.gc(handle[0], lambda writer, _needs=needs: lib.ptwm_writer_close(writer))
-        for cbor, setter in zip(entries, (lib.ptwm_writer_set_metadata, lib.ptwm_writer_set_source)):
-            if cbor is not None:
-                self._check(setter(self._writer, cbor, len(cbor), error), error)
+        try:
+            for cbor, setter in zip(entries, (lib.ptwm_writer_set_metadata, lib.ptwm_writer_set_source)):
+                if cbor is not None:
+                    self._check(setter(self._writer, cbor, len(cbor), error), error)
+        except BaseException:
+            self._release()
+            raise
 
     @property
     def path(self) -> Path | None:
