@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bits.h"
+#include "byte_planes.h"
 #include "rest.h"
 #include "status.h"
 
@@ -163,68 +164,6 @@ uint64_t ptwm_plane_nbytes(const struct ptwm_parsed_chain *chain, uint32_t plane
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- delta */
-
-static uint64_t load_element(const uint8_t *p, unsigned width)
-{
-    switch (width) {
-    case 1: return *p;
-    case 2: return ptwm_load16(p);
-    case 4: return ptwm_load32(p);
-    default: return ptwm_load64(p);
-    }
-}
-
-static void store_element(uint8_t *p, uint64_t v, unsigned width)
-{
-    switch (width) {
-    case 1: *p = (uint8_t)v; break;
-    case 2: ptwm_store16(p, (uint16_t)v); break;
-    case 4: ptwm_store32(p, (uint32_t)v); break;
-    default: ptwm_store64(p, v); break;
-    }
-}
-
-/* to and from may be the same. */
-static void delta_forward(uint8_t *to, const uint8_t *from, size_t nbytes, unsigned width)
-{
-    uint64_t previous = 0;
-    for (size_t i = 0; i < nbytes; i += width) {
-        uint64_t v = load_element(from + i, width);
-        store_element(to + i, v - previous, width);
-        previous = v;
-    }
-}
-
-static void delta_backward(uint8_t *bytes, size_t nbytes, unsigned width)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < nbytes; i += width) {
-        v += load_element(bytes + i, width);
-        store_element(bytes + i, v, width);
-    }
-}
-
-/* ------------------------------------------------------------------------------------------------- byte planes */
-
-static void split_bytes(uint8_t *const *planes, const uint8_t *from, size_t nbytes, unsigned width)
-{
-    for (unsigned b = 0; b < width; b++) {
-        uint8_t *plane = planes[b];
-        for (size_t i = 0, n = nbytes / width; i < n; i++)
-            plane[i] = from[i * width + b];
-    }
-}
-
-static void merge_bytes(uint8_t *to, const uint8_t *const *planes, size_t nbytes, unsigned width)
-{
-    for (unsigned b = 0; b < width; b++) {
-        const uint8_t *plane = planes[b];
-        for (size_t i = 0, n = nbytes / width; i < n; i++)
-            to[i * width + b] = plane[i];
-    }
-}
-
 /* ------------------------------------------------------------------------------------------------ label planes */
 
 enum { BLOCK = 512 }; /* of the rest packing; scratch for one lives on the stack */
@@ -346,13 +285,13 @@ void ptwm_chain_split(const struct ptwm_parsed_chain *chain, const struct ptwm_s
     uint32_t s = 0;
 
     for (; s < chain->n_steps && chain->steps[s].kind == PTWM_STEP_DELTA; s++) {
-        delta_forward(scratch, raw, raw_nbytes, chain->steps[s].width);
+        ptwm_delta_forward(scratch, raw, raw_nbytes, chain->steps[s].width);
         raw = scratch;
     }
     if (s == chain->n_steps)
         memcpy(planes[0], raw, raw_nbytes);
     else if (chain->steps[s].kind == PTWM_STEP_BYTES)
-        split_bytes(planes, raw, raw_nbytes, chain->steps[s].width);
+        ptwm_bytes_split(planes, raw, raw_nbytes / chain->steps[s].width, chain->steps[s].width);
     else
         split_label(chain, shifts, first_element, raw, raw_nbytes, planes);
 }
@@ -367,11 +306,11 @@ enum ptwm_status ptwm_chain_merge(const struct ptwm_parsed_chain *chain, const s
     if (chain->label != NULL)
         status = merge_label(chain, shifts, first_element, raw, raw_nbytes, planes, error);
     else if (s > 0 && chain->steps[s - 1].kind == PTWM_STEP_BYTES)
-        merge_bytes(raw, planes, raw_nbytes, chain->steps[s - 1].width);
+        ptwm_bytes_merge(raw, planes, raw_nbytes / chain->steps[s - 1].width, chain->steps[s - 1].width);
     else if (raw != planes[0])
         memcpy(raw, planes[0], raw_nbytes);
     while (status == PTWM_OK && s-- > 0)
         if (chain->steps[s].kind == PTWM_STEP_DELTA)
-            delta_backward(raw, raw_nbytes, chain->steps[s].width);
+            ptwm_delta_backward(raw, raw_nbytes, chain->steps[s].width);
     return status;
 }
