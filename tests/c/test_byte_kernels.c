@@ -288,6 +288,8 @@ static void malformed_pairs(void)
     hostile(16384, TWO_VALUES, 16);
     hostile(16400, SKEWED, 64);
     hostile(16500, UNEVEN, 64);
+    hostile(40000, TWO_VALUES, 2000); /* shorter planes of the same streams have pairs too */
+    hostile(40000, SKEWED, 4000);
 }
 
 /* Bytes that are no plane at all, and ones that begin well. */
