@@ -594,7 +594,7 @@ static void not_served(void)
     CHECK_EQ(ptwm_chain_parse(chains[0], 4, &chain, NULL), PTWM_OK);
     CHECK(!ptwm_fused_serves(&chain, 1022));
     CHECK(ptwm_fused_serves(&chain, 1024));
-    CHECK_EQ(ptwm_chain_parse(NULL, 0, &chain, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_chain_parse(chains[0], 0, &chain, NULL), PTWM_OK);
     CHECK(!ptwm_fused_serves(&chain, 4096));
 }
 
