@@ -8,10 +8,13 @@
 
 #include "label.h"
 
-/* Before a loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds. */
+/*
+ * Before a loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds. Not with gcc's
+ * sanitizers, which multiply the code and take minutes over it.
+ */
 #if defined(__clang__)
 #define PTWM_UNROLL(n) _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)
 #define PTWM_PRAGMA(text) _Pragma(#text)
 #define PTWM_UNROLL(n) PTWM_PRAGMA(GCC unroll n)
 #else
@@ -20,9 +23,14 @@
 
 #if defined(__GNUC__)
 #define PTWM_ALIGNED(n) __attribute__((aligned(n)))
-#define PTWM_INLINE static inline __attribute__((always_inline))
 #else
 #define PTWM_ALIGNED(n)
+#endif
+
+/* The kernels' bodies: each instance has its own copy, with its constants in it. But for gcc's sanitizers, as above. */
+#if defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)
+#define PTWM_INLINE static inline __attribute__((always_inline))
+#else
 #define PTWM_INLINE static inline
 #endif
 

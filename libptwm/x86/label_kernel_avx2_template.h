@@ -274,7 +274,7 @@ TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum place
         else
             r = select_avx2(sign, _mm256_slli_epi16(rest, 2),
                             select_avx2(_mm256_set1_epi8(1), _mm256_srli_epi16(rest, 4),
-                                        _mm256_srli_epi16(last, place == REST3_MIDDLE_6 ? 4 : 3)));
+                                        place == REST3_MIDDLE_6 ? _mm256_srli_epi16(last, 4) : _mm256_srli_epi16(last, 3)));
         put_out_avx2(c, c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8((char)0x83), r, x));
     }
 }

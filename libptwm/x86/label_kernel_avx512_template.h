@@ -163,7 +163,7 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsi
     } else {
         x = select_avx512(sign, _mm512_slli_epi16(rest, 2), x);
         x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
-        x = select_avx512(_mm512_set1_epi8(2), _mm512_srli_epi16(last, v == 6 ? 4 : 3), x);
+        x = select_avx512(_mm512_set1_epi8(2), v == 6 ? _mm512_srli_epi16(last, 4) : _mm512_srli_epi16(last, 3), x);
     }
     store_avx512(c, c->out + 64 * v, x);
 }
