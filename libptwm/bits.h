@@ -86,7 +86,9 @@ struct ptwm_cursor {
 
 static inline struct ptwm_cursor ptwm_cursor_make(const void *data, size_t nbytes)
 {
-    struct ptwm_cursor c = { data, (const uint8_t *)data + nbytes, false };
+    struct ptwm_cursor c = { data, data, false };
+    if (nbytes > 0) /* data may be NULL otherwise, to which not even 0 may be added */
+        c.end += nbytes;
     return c;
 }
 

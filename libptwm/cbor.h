@@ -15,8 +15,8 @@ enum ptwm_cbor_type { PTWM_CBOR_UINT = 0, PTWM_CBOR_BYTES = 2, PTWM_CBOR_TEXT = 
 enum { PTWM_CBOR_MAX_DEPTH = 8 };
 
 /*
- * Reading is through a cursor, whose failed flag they set for whatever is not as expected: another type, a head that is not
- * the shortest, a length beyond the end.
+ * Reading is through a cursor, whose failed flag they set for whatever is not as expected: another type, a head that is
+ * not the shortest, a length beyond the end.
  */
 uint64_t ptwm_cbor_read_uint(struct ptwm_cursor *c);
 /* The bytes of a string of that type (bytes or text; text is checked to be UTF-8), in place. */
@@ -24,7 +24,8 @@ const uint8_t *ptwm_cbor_read_string(struct ptwm_cursor *c, enum ptwm_cbor_type 
 /* The number of items of an array, or of pairs of a map; never more than the bytes that are left. */
 uint64_t ptwm_cbor_read_count(struct ptwm_cursor *c, enum ptwm_cbor_type type);
 /*
- * The next key of a map with unsigned keys, which must be above *previous (PTWM_NONE before the first); updates *previous.
+ * The next key of a map with unsigned keys, which must be above *previous (PTWM_NONE before the first); updates
+ * *previous.
  */
 uint64_t ptwm_cbor_read_key(struct ptwm_cursor *c, uint64_t *previous);
 /* Skips one item, at most PTWM_CBOR_MAX_DEPTH deep including the depth levels that it is in already. */

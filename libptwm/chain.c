@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "bits.h"
+#include "byte_planes.h"
+#include "cpu_features.h"
 #include "rest.h"
 #include "status.h"
 
@@ -163,68 +165,6 @@ uint64_t ptwm_plane_nbytes(const struct ptwm_parsed_chain *chain, uint32_t plane
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- delta */
-
-static uint64_t load_element(const uint8_t *p, unsigned width)
-{
-    switch (width) {
-    case 1: return *p;
-    case 2: return ptwm_load16(p);
-    case 4: return ptwm_load32(p);
-    default: return ptwm_load64(p);
-    }
-}
-
-static void store_element(uint8_t *p, uint64_t v, unsigned width)
-{
-    switch (width) {
-    case 1: *p = (uint8_t)v; break;
-    case 2: ptwm_store16(p, (uint16_t)v); break;
-    case 4: ptwm_store32(p, (uint32_t)v); break;
-    default: ptwm_store64(p, v); break;
-    }
-}
-
-/* to and from may be the same. */
-static void delta_forward(uint8_t *to, const uint8_t *from, size_t nbytes, unsigned width)
-{
-    uint64_t previous = 0;
-    for (size_t i = 0; i < nbytes; i += width) {
-        uint64_t v = load_element(from + i, width);
-        store_element(to + i, v - previous, width);
-        previous = v;
-    }
-}
-
-static void delta_backward(uint8_t *bytes, size_t nbytes, unsigned width)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < nbytes; i += width) {
-        v += load_element(bytes + i, width);
-        store_element(bytes + i, v, width);
-    }
-}
-
-/* ------------------------------------------------------------------------------------------------- byte planes */
-
-static void split_bytes(uint8_t *const *planes, const uint8_t *from, size_t nbytes, unsigned width)
-{
-    for (unsigned b = 0; b < width; b++) {
-        uint8_t *plane = planes[b];
-        for (size_t i = 0, n = nbytes / width; i < n; i++)
-            plane[i] = from[i * width + b];
-    }
-}
-
-static void merge_bytes(uint8_t *to, const uint8_t *const *planes, size_t nbytes, unsigned width)
-{
-    for (unsigned b = 0; b < width; b++) {
-        const uint8_t *plane = planes[b];
-        for (size_t i = 0, n = nbytes / width; i < n; i++)
-            to[i * width + b] = plane[i];
-    }
-}
-
 /* ------------------------------------------------------------------------------------------------ label planes */
 
 enum { BLOCK = 512 }; /* of the rest packing; scratch for one lives on the stack */
@@ -243,28 +183,180 @@ static struct label_planes label_planes(const struct ptwm_parsed_chain *chain)
     return l;
 }
 
-/* The units of n elements from element number first on. */
-static void load_units(uint16_t *units, const uint8_t *raw, size_t first, size_t n, unsigned width)
+/*
+ * All of a block's work is done by loops over arrays of u16, one thing at a time, which compilers turn into vector
+ * instructions.
+ */
+struct label_block {
+    uint16_t units[BLOCK], symbols[BLOCK], rests[BLOCK], low[3][BLOCK];
+};
+
+static void load_words(uint16_t *words, const uint8_t *from, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        size_t e = first + i;
-        units[i] = width == 0   ? (uint16_t)(raw[e / 2] >> (e % 2 * 4) & 15)
-                   : width == 1 ? raw[e]
-                                : ptwm_load16(raw + (e + 1) * width - 2);
+#if defined(PTWM_X86) || defined(PTWM_ARM) /* little-endian */
+    memcpy(words, from, 2 * n);
+#else
+    for (size_t i = 0; i < n; i++)
+        words[i] = ptwm_load16(from + 2 * i);
+#endif
+}
+
+static void store_words(uint8_t *to, const uint16_t *words, size_t n)
+{
+#if defined(PTWM_X86) || defined(PTWM_ARM)
+    memcpy(to, words, 2 * n);
+#else
+    for (size_t i = 0; i < n; i++)
+        ptwm_store16(to + 2 * i, words[i]);
+#endif
+}
+
+/* The units and the low planes' words of n elements of a block. Nibbles come in whole bytes: their n is even. */
+static void load_elements(struct label_block *block, const uint8_t *raw, size_t n, unsigned width)
+{
+    uint16_t *units = block->units;
+
+    switch (width) {
+    case 0:
+        for (size_t i = 0; i < n / 2; i++) {
+            units[2 * i] = raw[i] & 15;
+            units[2 * i + 1] = raw[i] >> 4;
+        }
+        break;
+    case 1:
+        for (size_t i = 0; i < n; i++)
+            units[i] = raw[i];
+        break;
+    case 2:
+        load_words(units, raw, n);
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t v = ptwm_load32(raw + 4 * i);
+            block->low[0][i] = (uint16_t)v;
+            units[i] = (uint16_t)(v >> 16);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            const uint64_t v = ptwm_load64(raw + 8 * i);
+            block->low[0][i] = (uint16_t)v;
+            block->low[1][i] = (uint16_t)(v >> 16);
+            block->low[2][i] = (uint16_t)(v >> 32);
+            units[i] = (uint16_t)(v >> 48);
+        }
+        break;
     }
 }
 
-static void store_units(uint8_t *raw, const uint16_t *units, size_t first, size_t n, unsigned width)
+static void store_elements(uint8_t *raw, const struct label_block *block, size_t n, unsigned width)
 {
-    for (size_t i = 0; i < n; i++) {
-        size_t e = first + i;
-        if (width == 0)
-            raw[e / 2] = (uint8_t)(e % 2 ? raw[e / 2] | units[i] << 4 : units[i]);
-        else if (width == 1)
-            raw[e] = (uint8_t)units[i];
-        else
-            ptwm_store16(raw + (e + 1) * width - 2, units[i]);
+    const uint16_t *units = block->units;
+    uint16_t words[4 * BLOCK];
+
+    switch (width) {
+    case 0:
+        for (size_t i = 0; i < n / 2; i++)
+            raw[i] = (uint8_t)(units[2 * i] | units[2 * i + 1] << 4);
+        break;
+    case 1:
+        for (size_t i = 0; i < n; i++)
+            raw[i] = (uint8_t)units[i];
+        break;
+    case 2:
+        store_words(raw, units, n);
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++) {
+            words[2 * i] = block->low[0][i];
+            words[2 * i + 1] = units[i];
+        }
+        store_words(raw, words, 2 * n);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            words[4 * i] = block->low[0][i];
+            words[4 * i + 1] = block->low[1][i];
+            words[4 * i + 2] = block->low[2][i];
+            words[4 * i + 3] = units[i];
+        }
+        store_words(raw, words, 4 * n);
+        break;
     }
+}
+
+/* Adds the shifts of n columns from *column on to symbols, or subtracts them; *column moves on. */
+static void shift_symbols(uint16_t *symbols, size_t n, const struct ptwm_shifts *shifts, uint32_t *column, bool add)
+{
+    while (n > 0) {
+        const uint16_t *value = shifts->value + *column;
+        const size_t left = shifts->n_columns - *column, m = left < n ? left : n;
+
+        if (add)
+            for (size_t i = 0; i < m; i++)
+                symbols[i] = (uint16_t)(symbols[i] + value[i]);
+        else
+            for (size_t i = 0; i < m; i++)
+                symbols[i] = (uint16_t)(symbols[i] - value[i]);
+        *column = m < left ? *column + (uint32_t)m : 0;
+        symbols += m;
+        n -= m;
+    }
+}
+
+/* Units to symbols and rests. */
+static void cut_units(struct label_block *block, size_t n, unsigned shift, unsigned bits)
+{
+    const uint16_t below = (uint16_t)((1u << shift) - 1);
+
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t u = block->units[i];
+        block->symbols[i] = (uint16_t)(u >> shift);
+        block->rests[i] = (uint16_t)((uint16_t)((uint32_t)u >> (shift + bits)) << shift | (u & below));
+    }
+}
+
+/* The inverse; the symbols' bits above their own do not count. */
+static void join_units(struct label_block *block, size_t n, unsigned shift, unsigned bits)
+{
+    const uint16_t below = (uint16_t)((1u << shift) - 1), mask = (uint16_t)((1u << bits) - 1);
+
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t r = block->rests[i];
+        block->units[i] = (uint16_t)((uint32_t)(r >> shift) << (shift + bits) |
+                                     (uint32_t)(block->symbols[i] & mask) << shift | (r & below));
+    }
+}
+
+static void store_symbols(uint8_t *to, const uint16_t *symbols, size_t n, bool wide)
+{
+    if (wide) {
+        store_words(to, symbols, n);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = (uint8_t)symbols[i];
+    }
+}
+
+static void load_symbols(uint16_t *symbols, const uint8_t *from, size_t n, bool wide)
+{
+    if (wide) {
+        load_words(symbols, from, n);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            symbols[i] = from[i];
+    }
+}
+
+static uint32_t first_column(const struct ptwm_shifts *shifts, uint64_t first_element)
+{
+    return shifts->n_columns > 0 ? (uint32_t)(first_element % shifts->n_columns) : 0;
+}
+
+/* Where element number first of raw begins. */
+static size_t raw_offset(size_t first, unsigned width)
+{
+    return width == 0 ? first / 2 : first * width;
 }
 
 static void split_label(const struct ptwm_parsed_chain *chain, const struct ptwm_shifts *shifts,
@@ -274,30 +366,23 @@ static void split_label(const struct ptwm_parsed_chain *chain, const struct ptwm
     const unsigned width = l.step->width, shift = l.step->shift, bits = l.step->bits;
     const size_t n = (size_t)ptwm_chain_n_elements(chain, raw_nbytes);
     uint8_t *symbols = planes[chain->n_planes - 1], *rests = l.rest_bits > 0 ? planes[l.n_low] : NULL;
-    uint64_t column = shifts->n_columns > 0 ? first_element % shifts->n_columns : 0;
-    uint16_t units[BLOCK], rest[BLOCK];
+    uint32_t column = first_column(shifts, first_element);
+    struct label_block block;
 
-    for (uint32_t j = 0; j < l.n_low; j++)
-        for (size_t i = 0; i < n; i++)
-            memcpy(planes[j] + 2 * i, raw + i * width + 2 * j, 2);
     for (size_t first = 0; first < n; first += BLOCK) {
-        size_t m = n - first < BLOCK ? n - first : BLOCK;
+        const size_t m = n - first < BLOCK ? n - first : BLOCK;
 
-        load_units(units, raw, first, m, width);
-        for (size_t i = 0; i < m; i++) {
-            uint16_t symbol = (uint16_t)(units[i] >> shift & ((1u << bits) - 1));
-            rest[i] = (uint16_t)(units[i] >> (shift + bits) << shift | (units[i] & ((1u << shift) - 1)));
-            if (shifts->n_columns > 0) {
-                symbol = (uint16_t)((symbol - shifts->value[column]) & ((1u << bits) - 1));
-                column = column + 1 < shifts->n_columns ? column + 1 : 0;
-            }
-            if (l.wide)
-                ptwm_store16(symbols + 2 * (first + i), symbol);
-            else
-                symbols[first + i] = (uint8_t)symbol;
-        }
+        load_elements(&block, raw + raw_offset(first, width), m, width);
+        for (uint32_t j = 0; j < l.n_low; j++)
+            store_words(planes[j] + 2 * first, block.low[j], m);
+        cut_units(&block, m, shift, bits);
+        if (shifts->n_columns > 0)
+            shift_symbols(block.symbols, m, shifts, &column, false);
+        for (size_t i = 0; i < m; i++)
+            block.symbols[i] &= (uint16_t)((1u << bits) - 1);
+        store_symbols(l.wide ? symbols + 2 * first : symbols + first, block.symbols, m, l.wide);
         if (rests != NULL)
-            ptwm_rest_pack(rests + first / BLOCK * 64 * l.rest_bits, rest, m, l.rest_bits);
+            ptwm_rest_pack(rests + first / BLOCK * 64 * l.rest_bits, block.rests, m, l.rest_bits);
     }
 }
 
@@ -306,34 +391,31 @@ static enum ptwm_status merge_label(const struct ptwm_parsed_chain *chain, const
                                     const uint8_t *const *planes, struct ptwm_error *error)
 {
     const struct label_planes l = label_planes(chain);
-    const unsigned width = l.step->width, shift = l.step->shift, bits = l.step->bits, mask = (1u << bits) - 1;
+    const unsigned width = l.step->width, shift = l.step->shift, bits = l.step->bits;
     const size_t n = (size_t)ptwm_chain_n_elements(chain, raw_nbytes);
     const uint8_t *symbols = planes[chain->n_planes - 1], *rests = l.rest_bits > 0 ? planes[l.n_low] : NULL;
-    uint64_t column = shifts->n_columns > 0 ? first_element % shifts->n_columns : 0;
-    uint16_t units[BLOCK], rest[BLOCK] = { 0 };
-    uint32_t seen = 0; /* OR of all symbols */
+    uint32_t column = first_column(shifts, first_element);
+    struct label_block block;
+    uint16_t seen = 0; /* OR of all symbols */
 
-    for (uint32_t j = 0; j < l.n_low; j++)
-        for (size_t i = 0; i < n; i++)
-            memcpy(raw + i * width + 2 * j, planes[j] + 2 * i, 2);
+    if (rests == NULL)
+        memset(block.rests, 0, sizeof block.rests);
     for (size_t first = 0; first < n; first += BLOCK) {
-        size_t m = n - first < BLOCK ? n - first : BLOCK;
+        const size_t m = n - first < BLOCK ? n - first : BLOCK;
 
-        if (rests != NULL && !ptwm_rest_unpack(rest, rests + first / BLOCK * 64 * l.rest_bits, m, l.rest_bits))
+        if (rests != NULL && !ptwm_rest_unpack(block.rests, rests + first / BLOCK * 64 * l.rest_bits, m, l.rest_bits))
             return ptwm_fail(error, PTWM_ERR_PADDING, "the rest plane's last bits are not zero");
-        for (size_t i = 0; i < m; i++) {
-            uint32_t symbol = l.wide ? ptwm_load16(symbols + 2 * (first + i)) : symbols[first + i];
-            seen |= symbol;
-            if (shifts->n_columns > 0) {
-                symbol += shifts->value[column];
-                column = column + 1 < shifts->n_columns ? column + 1 : 0;
-            }
-            units[i] = (uint16_t)((uint32_t)(rest[i] >> shift) << (shift + bits) | (symbol & mask) << shift |
-                                  (rest[i] & ((1u << shift) - 1)));
-        }
-        store_units(raw, units, first, m, width);
+        load_symbols(block.symbols, l.wide ? symbols + 2 * first : symbols + first, m, l.wide);
+        for (size_t i = 0; i < m; i++)
+            seen |= block.symbols[i];
+        if (shifts->n_columns > 0)
+            shift_symbols(block.symbols, m, shifts, &column, true);
+        join_units(&block, m, shift, bits);
+        for (uint32_t j = 0; j < l.n_low; j++)
+            load_words(block.low[j], planes[j] + 2 * first, m);
+        store_elements(raw + raw_offset(first, width), &block, m, width);
     }
-    if (seen > mask)
+    if (seen >> bits != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "a symbol has more than %u bits", bits);
     return PTWM_OK;
 }
@@ -346,13 +428,13 @@ void ptwm_chain_split(const struct ptwm_parsed_chain *chain, const struct ptwm_s
     uint32_t s = 0;
 
     for (; s < chain->n_steps && chain->steps[s].kind == PTWM_STEP_DELTA; s++) {
-        delta_forward(scratch, raw, raw_nbytes, chain->steps[s].width);
+        ptwm_delta_forward(scratch, raw, raw_nbytes, chain->steps[s].width);
         raw = scratch;
     }
     if (s == chain->n_steps)
         memcpy(planes[0], raw, raw_nbytes);
     else if (chain->steps[s].kind == PTWM_STEP_BYTES)
-        split_bytes(planes, raw, raw_nbytes, chain->steps[s].width);
+        ptwm_bytes_split(planes, raw, raw_nbytes / chain->steps[s].width, chain->steps[s].width);
     else
         split_label(chain, shifts, first_element, raw, raw_nbytes, planes);
 }
@@ -367,11 +449,11 @@ enum ptwm_status ptwm_chain_merge(const struct ptwm_parsed_chain *chain, const s
     if (chain->label != NULL)
         status = merge_label(chain, shifts, first_element, raw, raw_nbytes, planes, error);
     else if (s > 0 && chain->steps[s - 1].kind == PTWM_STEP_BYTES)
-        merge_bytes(raw, planes, raw_nbytes, chain->steps[s - 1].width);
+        ptwm_bytes_merge(raw, planes, raw_nbytes / chain->steps[s - 1].width, chain->steps[s - 1].width);
     else if (raw != planes[0])
         memcpy(raw, planes[0], raw_nbytes);
     while (status == PTWM_OK && s-- > 0)
         if (chain->steps[s].kind == PTWM_STEP_DELTA)
-            delta_backward(raw, raw_nbytes, chain->steps[s].width);
+            ptwm_delta_backward(raw, raw_nbytes, chain->steps[s].width);
     return status;
 }

@@ -60,14 +60,15 @@ struct ptwm_shifts {
 };
 
 /*
- * Splits a chunk into planes. planes[p] has room for ptwm_plane_nbytes bytes. scratch has room for raw_nbytes bytes (used by
- * delta steps). first_element is the chunk's position in the segment, for the columns.
+ * Splits a chunk into planes. planes[p] has room for ptwm_plane_nbytes bytes. scratch has room for raw_nbytes bytes
+ * (used by delta steps). first_element is the chunk's position in the segment, for the columns.
  */
 void ptwm_chain_split(const struct ptwm_parsed_chain *chain, const struct ptwm_shifts *shifts, uint64_t first_element,
                       const uint8_t *raw, size_t raw_nbytes, uint8_t *const *planes, uint8_t *scratch);
 
 /*
- * The inverse. Fails with PTWM_ERR_PLANE if a symbol is out of range, with PTWM_ERR_PADDING if unused bits are not zero.
+ * The inverse. Fails with PTWM_ERR_PLANE if a symbol is out of range, with PTWM_ERR_PADDING if unused bits are not
+ * zero.
  */
 enum ptwm_status ptwm_chain_merge(const struct ptwm_parsed_chain *chain, const struct ptwm_shifts *shifts,
                                   uint64_t first_element, uint8_t *raw, size_t raw_nbytes,

@@ -10,45 +10,8 @@
 
 enum {
     DEFAULT_UNIT = 512,
-    MAX_UNIT = 4096, /* elements; longer rows are cut, so that a class can follow what changes within them */
-    TABLE_BITS = 12  /* of the table of words seen */
+    MAX_UNIT = 4096 /* elements; longer rows are cut, so that a class can follow what changes within them */
 };
-
-/* --------------------------------------------------------------------------------------------------- repetition */
-
-/*
- * Looks at one word in 64, chosen by its value, so that a repeated word is looked at each time, at any distance. Zeros,
- * of which sparse weights are full, are counted at the same rate.
- */
-static bool chunk_is_repetitive(const uint8_t *data, size_t nbytes)
-{
-    uint64_t seen[1 << TABLE_BITS];
-    size_t n_sampled = 0, n_again = 0, n_zero = 0;
-
-    memset(seen, 0, sizeof seen);
-    for (size_t i = 0; i + 8 <= nbytes; i += 8) {
-        const uint64_t word = ptwm_load64(data + i), h = word * 0x9E3779B97F4A7C15u;
-        if (word == 0) {
-            n_zero++;
-        } else if (h >> 58 == 0) {
-            uint64_t *slot = &seen[h >> (58 - TABLE_BITS) & ((1 << TABLE_BITS) - 1)];
-            n_sampled++;
-            n_again += *slot == word;
-            *slot = word;
-        }
-    }
-    n_sampled += n_zero / 64;
-    n_again += n_zero / 64;
-    return n_again > n_sampled / 8;
-}
-
-bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes)
-{
-    for (uint64_t i = 0; i < nbytes; i += chunk_nbytes)
-        if (chunk_is_repetitive(data + i, (size_t)(nbytes - i < chunk_nbytes ? nbytes - i : chunk_nbytes)))
-            return true;
-    return false;
-}
 
 /* ----------------------------------------------------------------------------------------------------- chunking */
 
@@ -124,15 +87,17 @@ enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struc
 
 /* ---------------------------------------------------------------------------------------------------- estimates */
 
-/* What the bytes of a plane would take with byte rANS or as they are. */
+/* What the bytes of a plane would take with the best codec of bytes, or as they are. */
 static uint64_t bytes_cost(const uint8_t *plane, size_t nbytes)
 {
     uint32_t histogram[256] = { 0 };
-    uint64_t coded;
+    uint64_t rans, huffman, coded;
 
     for (size_t i = 0; i < nbytes; i++)
         histogram[plane[i]]++;
-    coded = ptwm_rans_estimate(histogram, nbytes);
+    rans = ptwm_rans_estimate(histogram, nbytes);
+    huffman = ptwm_huffman_estimate(histogram, nbytes);
+    coded = huffman < rans ? huffman : rans;
     return coded < nbytes ? coded : nbytes;
 }
 
@@ -171,7 +136,9 @@ enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const 
         n = tail.n_chunks;
     status = ptwm_window_fill(&window, 0, n, error);
     if (status == PTWM_OK) {
-        *cost_nbytes = window.set != PTWM_NO_SET ? window.symbols_cost_bits / 8 : 0;
+        *cost_nbytes = n * chain->n_planes * (spec->checked ? 8 : 4); /* in the chunk table */
+        if (window.set != PTWM_NO_SET)
+            *cost_nbytes += window.symbols_cost_bits / 8;
         for (uint64_t i = 0; i < n; i++)
             for (uint32_t p = 0; p < chain->n_planes; p++)
                 *cost_nbytes += plane_cost(&window, i, p);

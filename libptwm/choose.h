@@ -6,15 +6,31 @@
 
 #include "segment_encode.h"
 
-/* Whether 64-bit words of the data come again within a chunk so often that zstd may find more than statistics do. */
+/*
+ * Whether 64-bit words of the data come again within a chunk, at distances that are multiples of 8 bytes, so often that zstd
+ * may find more than statistics do. repetition.c
+ */
 bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes);
 
 /*
- * Prepares the tail of a segment that is coded with a chain: cuts the data into chunks and units. Rows stay whole where that
- * is possible. PTWM_ERR_MEMORY.
+ * Prepares the tail of a segment that is coded with a chain: cuts the data into chunks and units. Rows stay whole where
+ * that is possible. PTWM_ERR_MEMORY.
  */
 enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                 struct ptwm_tail *tail);
+
+/*
+ * Compares chains by a small sample; the first chain is one of floats with a fast way. False if the sample cannot tell.
+ * label and rival are the best label chain and the best of the others. If rival would cost less in the sample, by
+ * advantage_bits for each n_elements elements, the classes of a model for the whole window may yet make up for that.
+ */
+struct ptwm_sampled_choice {
+    size_t label, rival;
+    int64_t advantage_bits; /* negative if the label chain is better anyhow */
+    uint64_t n_elements;
+    bool is_hopeless;       /* the advantage is more than any classes can gain */
+};
+bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled_choice *choice);
 
 /* Estimates how many bytes a chain would take for the first window of the data. */
 enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,

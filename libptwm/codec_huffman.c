@@ -6,6 +6,7 @@
 
 #include "bits.h"
 #include "codec.h"
+#include "cpu_features.h"
 #include "status.h"
 #include "symbol_set.h"
 
@@ -246,7 +247,7 @@ uint64_t ptwm_huffman_estimate(const uint32_t histogram[256], uint64_t n)
 
 /* ------------------------------------------------------------------------------------------------- decoding */
 
-/* Reads the code lengths and fills the table, an entry for each 11 bits: length << 8 | symbol. False if malformed. */
+/* Reads the code lengths and fills the table, an entry for each 11 bits: symbol << 8 | length. False if malformed. */
 static bool load_code(uint16_t table[TABLE_SIZE], const struct ptwm_symbol_set *set, struct ptwm_cursor *cursor)
 {
     size_t nbytes = (set->n + 1) / 2;
@@ -267,7 +268,7 @@ static bool load_code(uint16_t table[TABLE_SIZE], const struct ptwm_symbol_set *
         return false;
     make_codes(codes, lengths, set->n);
     for (unsigned i = 0; i < set->n; i++) {
-        uint16_t entry = (uint16_t)(lengths[i] << 8 | set->symbols[i]);
+        uint16_t entry = (uint16_t)(set->symbols[i] << 8 | lengths[i]);
 
         for (unsigned at = codes[i]; at < TABLE_SIZE; at += 1u << lengths[i])
             table[at] = entry;
@@ -295,9 +296,9 @@ struct stream {
 #define DECODE(s, at)                                       \
     do {                                                    \
         unsigned entry = table[(s).pool & (TABLE_SIZE - 1)]; \
-        (s).pool >>= entry >> 8;                            \
-        (s).n_bits -= entry >> 8;                           \
-        (s).out[at] = (uint8_t)entry;                       \
+        (s).pool >>= entry & 63;                            \
+        (s).n_bits -= entry & 63;                           \
+        (s).out[at] = (uint8_t)(entry >> 8);                \
     } while (0)
 
 /* Refills that are surely inside the stream: each looks at 8 bytes and passes at most 7. */
@@ -307,7 +308,7 @@ static size_t safe_refills(const struct stream *s)
 }
 
 /* Decodes all four streams side by side as long as that needs no look at their ends. */
-static void decode_together(struct stream streams[4], const uint16_t table[TABLE_SIZE])
+static void decode_together_c99(struct stream streams[N_STREAMS], const uint16_t table[TABLE_SIZE])
 {
     struct stream a = streams[0], b = streams[1], c = streams[2], d = streams[3];
 
@@ -346,6 +347,21 @@ static void decode_together(struct stream streams[4], const uint16_t table[TABLE
     streams[3] = d;
 }
 
+#if defined(PTWM_X86) || defined(PTWM_ARM)
+#include "huffman_streams.h"
+#endif
+
+static void decode_together(struct stream streams[N_STREAMS], const uint16_t table[TABLE_SIZE])
+{
+#if defined(PTWM_X86) || defined(PTWM_ARM)
+    if (ptwm_cpu_level() != PTWM_CPU_C99) {
+        decode_together_64(streams, table);
+        return;
+    }
+#endif
+    decode_together_c99(streams, table);
+}
+
 /* Decodes what is left of a stream. False if it does not end where it should, or not with zeros. */
 static bool decode_end(struct stream *s, const uint16_t table[TABLE_SIZE])
 {
@@ -355,7 +371,7 @@ static bool decode_end(struct stream *s, const uint16_t table[TABLE_SIZE])
             s->n_bits += 8;
         }
         /* Behind the stream's last bit the pool is zero; a code that reaches there takes more bits than there are. */
-        if (table[s->pool & (TABLE_SIZE - 1)] >> 8 > s->n_bits)
+        if ((table[s->pool & (TABLE_SIZE - 1)] & 63) > s->n_bits)
             return false;
         DECODE(*s, 0);
         s->out++;

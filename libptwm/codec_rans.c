@@ -7,6 +7,7 @@
 
 #include "bits.h"
 #include "codec.h"
+#include "cpu_features.h"
 #include "log2_fixed.h"
 #include "status.h"
 #include "symbol_set.h"
@@ -111,9 +112,38 @@ static inline uint8_t *encode_step(uint32_t *state, uint8_t *words, const struct
     return words;
 }
 
+/* Encodes whole groups: n is a multiple of lanes. As encode_words. */
+static inline uint8_t *encode_groups_c99(uint32_t *states, uint8_t *words, const uint8_t *src, size_t n, unsigned lanes,
+                                         const struct coding codings[256])
+{
+    for (size_t i = n; i > 0; i -= lanes) {
+        for (unsigned lane = lanes; lane-- > 0;)
+            words = encode_step(&states[lane], words, &codings[src[i - lanes + lane]]);
+    }
+    return words;
+}
+
+#if defined(PTWM_X86)
+#include "x86/rans_impl.h"
+#endif
+
+static uint8_t *encode_groups(uint32_t *states, uint8_t *words, const uint8_t *src, size_t n, unsigned lanes,
+                              const struct coding codings[256])
+{
+    if (lanes == FEW_LANES)
+        return encode_groups_c99(states, words, src, n, FEW_LANES, codings);
+    switch (ptwm_cpu_level()) {
+#if defined(PTWM_X86)
+    case PTWM_CPU_AVX512: return encode_groups_avx512(states, words, src, n, codings);
+    case PTWM_CPU_AVX2: return encode_groups_avx2(states, words, src, n, codings);
+#endif
+    default: return encode_groups_c99(states, words, src, n, MANY_LANES, codings);
+    }
+}
+
 /*
  * Encodes n elements from the last to the first. The words, which the decoder reads in the opposite order, end at
- * words_end; returns where they begin. Writes at most 2 n bytes, or 2 if n is 0.
+ * words_end; returns where they begin. Writes at most 2 n + 16 bytes.
  */
 static uint8_t *encode_words(uint32_t *states, uint8_t *words_end, const uint8_t *src, size_t n, unsigned lanes,
                              const struct coding codings[256])
@@ -125,11 +155,7 @@ static uint8_t *encode_words(uint32_t *states, uint8_t *words_end, const uint8_t
         states[lane] = STATE_MIN;
     for (; i % lanes != 0; i--)
         words = encode_step(&states[(i - 1) % lanes], words, &codings[src[i - 1]]);
-    for (; i > 0; i -= lanes) {
-        for (unsigned lane = lanes; lane-- > 0;)
-            words = encode_step(&states[lane], words, &codings[src[i - lanes + lane]]);
-    }
-    return words;
+    return encode_groups(states, words, src, i, lanes, codings);
 }
 
 /* Stores the set and the frequencies; returns the end. */
@@ -159,7 +185,7 @@ static enum ptwm_status rans_encode(const struct ptwm_codec_context *context, ui
                                     const uint8_t *src, size_t src_nbytes, struct ptwm_error *error)
 {
     uint32_t quarters[4][256], frequencies[256], states[MANY_LANES];
-    struct coding codings[256];
+    struct coding codings[256] = { { 0, 0, 0 } };
     struct ptwm_symbol_set set;
     unsigned lanes = n_lanes(src_nbytes);
     uint8_t *p, *words, *words_end = dst + rans_bound(src_nbytes);
@@ -248,8 +274,8 @@ static inline uint32_t decode_step(uint32_t x, uint32_t entry)
  * Decodes whole groups while there is a word left for each element of one; returns how many elements. The states are a
  * local copy, of which the compiler knows that storing to dst does not change it.
  */
-static inline size_t decode_groups(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
-                                   const uint8_t *end, const uint32_t table[TOTAL])
+static inline size_t decode_groups_c99(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
+                                       const uint8_t *end, const uint32_t table[TOTAL])
 {
     const uint8_t *p = *words;
     uint32_t local[MANY_LANES];
@@ -273,15 +299,30 @@ static inline size_t decode_groups(uint8_t *dst, size_t n, uint32_t *states, uns
     return i;
 }
 
-/* Decodes the elements from first on, however few words there are. False if there are too few. */
-static bool decode_end(uint8_t *dst, size_t first, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
-                       const uint8_t *end, const uint32_t table[TOTAL])
+static size_t decode_groups(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t **words,
+                            const uint8_t *end, const uint32_t table[TOTAL])
+{
+    /* With the number of lanes a constant the compiler unrolls the loop over them. */
+    if (lanes == FEW_LANES)
+        return decode_groups_c99(dst, n, states, FEW_LANES, words, end, table);
+    switch (ptwm_cpu_level()) {
+#if defined(PTWM_X86)
+    case PTWM_CPU_AVX512: return decode_groups_avx512(dst, n, states, words, end, table);
+    case PTWM_CPU_AVX2: return decode_groups_avx2(dst, n, states, words, end, table);
+#endif
+    default: return decode_groups_c99(dst, n, states, MANY_LANES, words, end, table);
+    }
+}
+
+/* Decodes n < lanes elements. False if there are too few words. */
+static bool decode_end(uint8_t *dst, size_t n, uint32_t *states, const uint8_t **words, const uint8_t *end,
+                       const uint32_t table[TOTAL])
 {
     const uint8_t *p = *words;
 
-    for (size_t i = first; i < n; i++) {
-        uint32_t entry = table[states[i % lanes] & (TOTAL - 1)];
-        uint32_t x = decode_step(states[i % lanes], entry);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t entry = table[states[i] & (TOTAL - 1)];
+        uint32_t x = decode_step(states[i], entry);
 
         if (x < STATE_MIN) {
             if (p == end)
@@ -289,10 +330,34 @@ static bool decode_end(uint8_t *dst, size_t first, size_t n, uint32_t *states, u
             x = x << 16 | ptwm_load16(p);
             p += 2;
         }
-        states[i % lanes] = x;
+        states[i] = x;
         dst[i] = (uint8_t)entry;
     }
     *words = p;
+    return true;
+}
+
+/* Decodes all n elements; *left becomes the bytes of words that are left over. False if there are too few words. */
+static bool decode_elements(uint8_t *dst, size_t n, uint32_t *states, unsigned lanes, const uint8_t *words, size_t *left,
+                            const uint32_t table[TOTAL])
+{
+    uint8_t last[4 * MANY_LANES] = { 0 };
+    const uint8_t *end = words + *left, *p = last;
+    size_t done = decode_groups(dst, n, states, lanes, &words, end, table);
+
+    /* Groups that may find too few words, or do: there can be many, since elements may take none. Zeros follow. */
+    *left = (size_t)(end - words);
+    if (n - done >= lanes) {
+        memcpy(last, words, *left);
+        done += decode_groups(dst + done, n - done, states, lanes, &p, last + *left + 2 * lanes, table);
+        end = last + *left;
+        if (n - done >= lanes || p > end)
+            return false;
+        words = p;
+    }
+    if (!decode_end(dst + done, n - done, states, &words, end, table))
+        return false;
+    *left = (size_t)(end - words);
     return true;
 }
 
@@ -302,8 +367,7 @@ static enum ptwm_status rans_decode(const struct ptwm_codec_context *context, ui
     struct ptwm_cursor cursor = ptwm_cursor_make(src, src_nbytes);
     uint32_t table[TOTAL], states[MANY_LANES];
     unsigned lanes = n_lanes(dst_nbytes);
-    const uint8_t *words;
-    size_t done;
+    size_t left;
 
     (void)context;
     if (!load_table(table, &cursor))
@@ -313,17 +377,12 @@ static enum ptwm_status rans_decode(const struct ptwm_codec_context *context, ui
         if (states[lane] < STATE_MIN) /* or missing */
             return ptwm_fail(error, PTWM_ERR_PLANE, "rans: malformed state of lane %u", lane);
     }
-    if (ptwm_cursor_left(&cursor) % 2 != 0)
+    left = ptwm_cursor_left(&cursor);
+    if (left % 2 != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "rans: half a word");
-    words = cursor.next;
-    /* With the number of lanes a constant the compiler unrolls the loop over them. */
-    if (lanes == MANY_LANES)
-        done = decode_groups(dst, dst_nbytes, states, MANY_LANES, &words, cursor.end, table);
-    else
-        done = decode_groups(dst, dst_nbytes, states, FEW_LANES, &words, cursor.end, table);
-    if (!decode_end(dst, done, dst_nbytes, states, lanes, &words, cursor.end, table))
+    if (!decode_elements(dst, dst_nbytes, states, lanes, cursor.next, &left, table))
         return ptwm_fail(error, PTWM_ERR_PLANE, "rans: too few words");
-    if (words != cursor.end)
+    if (left != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "rans: words left over");
     for (unsigned lane = 0; lane < lanes; lane++) {
         if (states[lane] != STATE_MIN)

@@ -1,9 +1,9 @@
 /*
  * What the processor and the operating system allow, as levels: each has what the one before has.
  *
- * A kernel with several versions asks ptwm_cpu_level() each time it is called and takes the best version that it has for
- * the level. The level is one word, found once and kept in a relaxed atomic; finding it twice at the same time gives the
- * same word, so nobody races.
+ * A kernel with several versions asks ptwm_cpu_level() each time it is called and takes the best version that it has
+ * for the level. The level is one word, found once and kept in a relaxed atomic; finding it twice at the same time
+ * gives the same word, so nobody races.
  */
 #ifndef PTWM_CPU_FEATURES_H
 #define PTWM_CPU_FEATURES_H

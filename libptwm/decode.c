@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read_ahead.h"
 #include "reader.h"
 #include "segment_decode.h"
 #include "status.h"
 #include "threads.h"
 
 enum {
-    BATCH_NBYTES = 256 << 20,
+    BATCH_NBYTES = 64 << 20, /* also how far reading is ahead of decoding */
     BATCH_REQUESTS = 4096,
+    SMALL_SEGMENT_NBYTES = 256 << 10, /* of small tensors: read whole */
     STREAMING_NBYTES = 16 << 20, /* what is more than this is not in a cache when the request is done */
     THREADING_NBYTES = 512 << 10 /* below this a thread costs more than it gives */
 };
@@ -35,6 +37,7 @@ struct piece {
     size_t nbytes;
     uint8_t *to;
     uint64_t tensor;
+    uint64_t segment;
 };
 
 struct batch {
@@ -169,7 +172,7 @@ static void cut_range(struct batch *b, const struct range *range, const struct p
         const uint64_t chunk_end = chunk_begin + ptwm_tail_chunk_nbytes(tail, chunk);
         const uint64_t end = range->end < chunk_end ? range->end : chunk_end;
         const struct piece piece = { tail, chunk, (size_t)(at - chunk_begin), (size_t)(end - at),
-                                     range->buffer + (at - range->begin), range->tensor };
+                                     range->buffer + (at - range->begin), range->tensor, range->segment };
         b->pieces[b->n_pieces++] = piece;
         at = end;
     }
@@ -211,6 +214,40 @@ static enum ptwm_status make_tasks(struct batch *b, struct ptwm_error *error)
     return PTWM_OK;
 }
 
+/* ------------------------------------------------------------------------------------------------------- cache */
+
+/* Serves a range from the segment that is kept, if it is that one and nobody else is looking. */
+static bool serve_from_cache(const struct ptwm_reader *reader, const struct range *range, bool check_crc)
+{
+    const struct ptwm_cached_segment *place = &reader->cache->places[range->segment % PTWM_CACHED_SEGMENTS];
+    bool hit;
+
+    if (pthread_mutex_trylock(&reader->cache->lock) != 0)
+        return false;
+    hit = place->segment == range->segment && (place->is_checked || !check_crc);
+    if (hit)
+        memcpy(range->buffer, place->raw.data + range->begin, (size_t)(range->end - range->begin));
+    pthread_mutex_unlock(&reader->cache->lock);
+    return hit;
+}
+
+/* Keeps a segment of one small chunk, decoded for a part of it, and gives the memory of the one before in exchange. */
+static void keep_in_cache(const struct batch *b, const struct piece *piece, struct ptwm_bytes *raw)
+{
+    struct ptwm_cached_segment *place = &b->reader->cache->places[piece->segment % PTWM_CACHED_SEGMENTS];
+    struct ptwm_bytes old;
+
+    if (piece->tail->n_chunks > 1 || raw->nbytes > PTWM_CACHED_SEGMENT_NBYTES ||
+        pthread_mutex_trylock(&b->reader->cache->lock) != 0)
+        return;
+    old = place->raw;
+    place->raw = *raw;
+    *raw = old;
+    place->segment = piece->segment;
+    place->is_checked = b->check_crc || !(piece->tail->segment.flags & PTWM_SEGMENT_CHECKED);
+    pthread_mutex_unlock(&b->reader->cache->lock);
+}
+
 /* Decodes one chunk: into its only taker's buffer if that wants all of it, else aside, for all to copy from. */
 static enum ptwm_status run_task(void *context, size_t task, unsigned worker, struct ptwm_error *error)
 {
@@ -234,6 +271,8 @@ static enum ptwm_status run_task(void *context, size_t task, unsigned worker, st
     }
     for (size_t i = 0; i < n_pieces && !direct; i++)
         memcpy(pieces[i].to, raw + pieces[i].offset, pieces[i].nbytes);
+    if (!direct)
+        keep_in_cache(b, pieces, &scratch->raw);
     return PTWM_OK;
 }
 
@@ -265,11 +304,42 @@ static enum ptwm_status run_batch(struct batch *b, uint64_t nbytes, struct ptwm_
     return status;
 }
 
+/* How many of the ranges make the next batch, and how many raw bytes they have. */
+static size_t batch_size(const struct range *ranges, size_t n_ranges, uint64_t *nbytes)
+{
+    size_t n = 0;
+
+    *nbytes = 0;
+    while (n < n_ranges && n < BATCH_REQUESTS && *nbytes < BATCH_NBYTES) {
+        *nbytes += ranges[n].end - ranges[n].begin;
+        n++;
+    }
+    return n;
+}
+
+/*
+ * Where the segments of the ranges lie, for those that are wanted whole: where the chunks of a part lie only the tail knows.
+ * extents has room for n_ranges.
+ */
+static void list_extents(const struct ptwm_reader *reader, const struct range *ranges, size_t n_ranges,
+                         struct ptwm_extent *extents)
+{
+    for (size_t i = 0; i < n_ranges; i++) {
+        const struct ptwm_segment_record *s = &reader->manifest.segments[ranges[i].segment];
+        const bool is_first = i == 0 || ranges[i].segment != ranges[i - 1].segment;
+        const bool is_whole = ranges[i].end - ranges[i].begin == s->raw_nbytes || s->raw_nbytes <= SMALL_SEGMENT_NBYTES;
+        extents[i].offset = s->offset;
+        extents[i].nbytes = is_first && is_whole ? s->stored_nbytes : 0;
+    }
+}
+
 static enum ptwm_status run_batches(const struct ptwm_reader *reader, const struct range *ranges, size_t n_ranges,
                                     const struct ptwm_decode_options *options, struct ptwm_error *error)
 {
     struct batch *b = ptwm_calloc(reader->allocator, 1, sizeof *b);
     enum ptwm_status status = PTWM_OK;
+    struct ptwm_read_ahead *ahead = NULL;
+    struct ptwm_extent *extents;
     uint64_t total = 0;
 
     if (b == NULL)
@@ -283,16 +353,21 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
     b->is_large = total > STREAMING_NBYTES;
     for (unsigned i = 0; i < b->threads; i++)
         ptwm_decode_scratch_init(&b->scratch[i], reader->allocator);
+    extents = ptwm_alloc(reader->allocator, n_ranges, sizeof *extents);
+    if (extents != NULL) { /* without, it is only slower */
+        list_extents(reader, ranges, n_ranges, extents);
+        ahead = ptwm_read_ahead_begin(reader->file, extents, n_ranges, reader->allocator);
+    }
     for (size_t i = 0; i < n_ranges && status == PTWM_OK; i += b->n_ranges) {
-        uint64_t nbytes = 0;
+        uint64_t nbytes, next_nbytes;
         b->ranges = ranges + i;
-        b->n_ranges = 0;
-        while (b->n_ranges < n_ranges - i && b->n_ranges < BATCH_REQUESTS && nbytes < BATCH_NBYTES) {
-            nbytes += b->ranges[b->n_ranges].end - b->ranges[b->n_ranges].begin;
-            b->n_ranges++;
-        }
+        b->n_ranges = batch_size(b->ranges, n_ranges - i, &nbytes);
+        ptwm_read_ahead_allow(ahead, i + b->n_ranges + batch_size(b->ranges + b->n_ranges, n_ranges - i - b->n_ranges,
+                                                                  &next_nbytes));
         status = run_batch(b, nbytes, error);
     }
+    ptwm_read_ahead_end(ahead);
+    ptwm_release(reader->allocator, extents, n_ranges, sizeof *extents);
     for (unsigned i = 0; i < b->threads; i++)
         ptwm_decode_scratch_release(&b->scratch[i]);
     ptwm_release(reader->allocator, b, 1, sizeof *b);
@@ -350,16 +425,18 @@ enum ptwm_status ptwm_reader_decode(const struct ptwm_reader *reader, const stru
     struct range *ranges;
     size_t n_ranges;
     enum ptwm_status status;
+    bool check_crc;
 
     if (reader == NULL || (requests == NULL && n_requests > 0))
         return ptwm_fail(error, PTWM_ERR_ARGUMENT, "reader or requests");
     if (given != NULL)
         memcpy(&options, given, given->struct_nbytes < sizeof options ? given->struct_nbytes : sizeof options);
+    check_crc = !(options.flags & PTWM_DECODE_SKIP_CRC);
     ranges = ptwm_alloc(reader->allocator, n_requests, sizeof *ranges);
     if (ranges == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "%zu requests", n_requests);
     status = resolve(reader, requests, n_requests, options.max_nbytes, ranges, &n_ranges, error);
-    if (status == PTWM_OK) {
+    if (status == PTWM_OK && (n_ranges != 1 || !serve_from_cache(reader, ranges, check_crc))) {
         qsort(ranges, n_ranges, sizeof *ranges, compare_ranges);
         status = run_batches(reader, ranges, n_ranges, &options, error);
     }

@@ -97,7 +97,7 @@ static inline uint32_t ptwm_label_lane(uint32_t i, uint32_t n_lanes, uint8_t wid
 
 /*
  * Finds a set for one window of a segment.
- * symbols: n >= 1 symbols with the shifts already subtracted, each < 2^bits. unit: of the model. *set receives the tables,
+ * symbols: n >= 1 symbols with the shifts already subtracted, each < 2^bits. unit: of the model, at most 32640. *set receives the tables,
  * classes[0 .. ceil(n / unit)) the class of each unit, *cost_bits an estimate of the coded size in bits (words, class
  * codes, exceptions and tables, and the heads of chunks of 2^19 symbols). Deterministic on every machine: integer arithmetic only. PTWM_ERR_MEMORY.
  */

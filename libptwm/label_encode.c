@@ -1,45 +1,16 @@
 /*
- * Coding a chunk's symbols: FORMAT.md, section 7.2. Plain C; the kernels must give the same bytes.
+ * Coding a chunk's labels: FORMAT.md, section 7.2.
  *
  * rANS codes backwards: the encoder takes the elements from the last to the first and writes words from the end of
  * their place towards its beginning, so that the decoder takes both in ascending order.
  */
-#include "label.h"
+#include "label_encode.h"
 
+#include "cpu_features.h"
+#include "float_split.h"
 #include "status.h"
 
-enum {
-    N_SLOTS = PTWM_FREQUENCY_TOTAL / PTWM_FREQUENCY_GRANULE,
-    IS_EXCEPTION = 128, /* in a symbol map: coded as the label in the low bits, and then patched */
-    LABEL_MASK = 31,
-    STATE_START = 65536
-};
-
-/* What coding one label takes. */
-struct label_encoder {
-    uint32_t frequency;
-    uint32_t reciprocal; /* floor(x / frequency) = (x >> 3) * reciprocal >> shift, for all x < 2^32 */
-    uint32_t shift;
-    uint32_t first_slot; /* of the label in inverse */
-};
-
-struct class_encoder {
-    struct label_encoder labels[PTWM_MAX_LABELS];
-    /* The low half of the state from which the decoder gets (label, rank), for each rank that is a multiple of 8. */
-    uint16_t inverse[N_SLOTS];
-};
-
-struct encoder {
-    const struct ptwm_allocator *allocator;
-    uint32_t n_classes;
-    unsigned bits;
-    uint32_t unit;
-    unsigned n_lanes;
-    uint8_t width;
-    const uint8_t *classes;
-    struct class_encoder *by_class;
-    uint8_t *maps; /* n_classes times 2^bits: the label of a symbol, perhaps with IS_EXCEPTION */
-};
+enum { STATE_START = 65536, LANES = PTWM_MAX_LANES };
 
 size_t ptwm_label_bound(size_t n)
 {
@@ -51,198 +22,355 @@ size_t ptwm_label_bound(size_t n)
     return 5 * n + n / 256 + 640;
 }
 
+uint32_t ptwm_label_n_lanes(size_t n)
+{
+    return n >= 16384 ? 128 : n >= 1024 ? 32 : 4;
+}
+
+size_t ptwm_label_n_ordered(size_t n, uint8_t width)
+{
+    return width == 1 && ptwm_label_n_lanes(n) == LANES ? n / LANES * LANES : 0;
+}
+
 /* ------------------------------------------------------------------------------------------------- tables */
 
 /*
  * x >> 3 is a 29-bit integer N, frequency = 8 f with f <= 2^s, s = ceil(log2(f)). With m = ceil(2^(29 + s) / f),
  * floor(N m / 2^(29 + s)) = floor(N / f), as m f - 2^(29 + s) < f <= 2^s (Granlund and Montgomery); N m < 2^60.
  */
-static void set_reciprocal(struct label_encoder *label)
+static void set_reciprocal(struct ptwm_label_coder *label)
 {
     uint32_t f = label->frequency / PTWM_FREQUENCY_GRANULE;
     label->shift = 29 + ptwm_ceil_log2(f);
     label->reciprocal = (uint32_t)ptwm_ceil_div((uint64_t)1 << label->shift, f);
 }
 
-static void build_class(struct class_encoder *class, const struct ptwm_label_table *table)
+/* A part of a bucket: its offsets begin .. begin + n - 1 are label's ranks from rank on. All are multiples of 8. */
+struct piece {
+    uint32_t label, rank, bucket, begin, n;
+};
+
+/* All pieces that are not empty, in ascending order of label and rank; their number, at most 63. */
+static uint32_t list_pieces(const struct ptwm_label_table *table, struct piece *pieces)
 {
+    const uint32_t bucket_size = PTWM_FREQUENCY_TOTAL / PTWM_MAX_LABELS;
     struct ptwm_alias_table alias;
-    uint32_t slot = 0;
-    memset(class->labels, 0, sizeof(class->labels));
+    uint32_t n = 0;
+
+    ptwm_alias_build(&alias, table);
+    for (uint32_t b = 0; b < PTWM_MAX_LABELS; b++) {
+        /* Below off * 32 + b >= div[b], div a multiple of 32, the bucket is its own label's. */
+        const uint32_t own = alias.div[b] / PTWM_MAX_LABELS;
+        const struct piece both[2] = { { b, 0, b, 0, own },
+                                       { alias.ali[b], (own + alias.adj[b]) & 0xffff, b, own, bucket_size - own } };
+        for (unsigned k = 0; k < 2; k++) {
+            uint32_t i = n;
+            if (both[k].n == 0)
+                continue;
+            for (; i > 0 && (pieces[i - 1].label > both[k].label ||
+                             (pieces[i - 1].label == both[k].label && pieces[i - 1].rank > both[k].rank)); i--)
+                pieces[i] = pieces[i - 1];
+            pieces[i] = both[k];
+            n++;
+        }
+    }
+    return n;
+}
+
+static void fill_inverse(struct ptwm_class_encoder *class, const struct piece *piece)
+{
+    uint16_t *slot = class->inverse + class->labels[piece->label].first_slot + piece->rank / PTWM_FREQUENCY_GRANULE;
+    for (uint32_t i = 0; i < piece->n; i += PTWM_FREQUENCY_GRANULE)
+        *slot++ = (uint16_t)((piece->begin + i) * PTWM_MAX_LABELS + piece->bucket);
+}
+
+/* Fills the cells; pieces are as list_pieces makes them. */
+static void fill_cells(struct ptwm_class_encoder *class, const struct piece *pieces, uint32_t n)
+{
+    struct ptwm_pieces *p = &class->pieces;
+    uint32_t next_cell = 0;
+
+    memset(p->limits, 255, sizeof p->limits);
+    p->is_usable = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct piece *piece = &pieces[i];
+        uint32_t last = (piece->rank + piece->n - 1) / PTWM_PIECE_CELL_RANKS, cell = piece->rank / PTWM_PIECE_CELL_RANKS;
+
+        p->high[i] = (uint8_t)((piece->begin - piece->rank) / PTWM_FREQUENCY_GRANULE);
+        p->bucket[i] = (uint8_t)piece->bucket;
+        if (piece->rank == 0) {
+            p->first_cell[piece->label] = (uint8_t)next_cell;
+            next_cell += (uint32_t)ptwm_ceil_div(class->labels[piece->label].frequency, PTWM_PIECE_CELL_RANKS);
+        }
+        if (piece->rank % PTWM_PIECE_CELL_RANKS != 0) {
+            const uint32_t at = p->first_cell[piece->label] + cell;
+            unsigned k = 0;
+            while (k < PTWM_PIECE_LIMITS && p->limits[k][at] != 255)
+                k++;
+            if (k < PTWM_PIECE_LIMITS)
+                p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE);
+            else
+                p->is_usable = false;
+            cell++;
+        }
+        for (; cell <= last; cell++)
+            p->first_piece[p->first_cell[piece->label] + cell] = (uint8_t)i;
+    }
+}
+
+static void build_class(struct ptwm_class_encoder *class, const struct ptwm_label_table *table)
+{
+    struct piece pieces[2 * PTWM_MAX_LABELS];
+    uint32_t slot = 0, n;
+
+    memset(class, 0, sizeof *class);
     for (uint32_t i = 0; i < table->n_labels; i++) {
-        struct label_encoder *label = &class->labels[i];
+        struct ptwm_label_coder *label = &class->labels[i];
         label->frequency = table->frequency[i];
         label->first_slot = slot;
         set_reciprocal(label);
         slot += table->frequency[i] / PTWM_FREQUENCY_GRANULE;
+        if (table->frequency[i] > table->frequency[class->most_frequent])
+            class->most_frequent = (uint8_t)i;
+        class->packed[i] = label->frequency | label->first_slot << 16;
+        /* 3 / 2^24 less: see the kernels for what that is for. */
+        class->reciprocals[i] = (float)((1.0 - 3.0 / 16777216) / label->frequency);
+        for (unsigned b = 0; b < 4; b++)
+            class->packed_bytes[b][i] = (uint8_t)(class->packed[i] >> (8 * b));
     }
-    ptwm_alias_build(&alias, table);
-    for (uint32_t b = 0; b < PTWM_MAX_LABELS; b++)
-        for (uint32_t off = 0; off < PTWM_FREQUENCY_TOTAL / PTWM_MAX_LABELS; off += PTWM_FREQUENCY_GRANULE) {
-            uint32_t low = off * PTWM_MAX_LABELS + b;
-            bool is_alias = low >= alias.div[b];
-            uint32_t label = is_alias ? alias.ali[b] : b;
-            uint32_t rank = is_alias ? (off + alias.adj[b]) & 0xffff : off;
-            class->inverse[class->labels[label].first_slot + rank / PTWM_FREQUENCY_GRANULE] = (uint16_t)low;
-        }
+    n = list_pieces(table, pieces);
+    for (uint32_t i = 0; i < n; i++)
+        fill_inverse(class, &pieces[i]);
+    fill_cells(class, pieces, n);
 }
 
-static void build_map(uint8_t *map, const struct ptwm_label_table *table, unsigned bits)
+enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
+                                         const struct ptwm_label_set *set)
 {
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < table->n_labels; i++)
-        if (table->frequency[i] > table->frequency[best])
-            best = i;
-    memset(map, (int)(IS_EXCEPTION | best), (size_t)1 << bits);
-    for (uint32_t i = 0; i < table->n_labels; i++)
-        map[table->symbol[i]] = (uint8_t)i;
-}
-
-static void release_encoder(struct encoder *encoder)
-{
-    ptwm_release(encoder->allocator, encoder->by_class, encoder->n_classes, sizeof(*encoder->by_class));
-    ptwm_release(encoder->allocator, encoder->maps, encoder->n_classes, (size_t)1 << encoder->bits);
-}
-
-static bool build_encoder(struct encoder *encoder, const struct ptwm_label_set *set)
-{
-    encoder->by_class = ptwm_alloc(encoder->allocator, set->n_classes, sizeof(*encoder->by_class));
-    encoder->maps = ptwm_alloc(encoder->allocator, set->n_classes, (size_t)1 << encoder->bits);
-    if (encoder->by_class == NULL || encoder->maps == NULL) {
-        release_encoder(encoder);
-        return false;
-    }
-    for (uint32_t c = 0; c < set->n_classes; c++) {
+    encoder->allocator = allocator;
+    encoder->n_classes = set->n_classes;
+    encoder->by_class = ptwm_alloc(allocator, set->n_classes, sizeof *encoder->by_class);
+    if (encoder->by_class == NULL)
+        return PTWM_ERR_MEMORY;
+    for (uint32_t c = 0; c < set->n_classes; c++)
         build_class(&encoder->by_class[c], &set->classes[c]);
-        build_map(encoder->maps + ((size_t)c << encoder->bits), &set->classes[c], encoder->bits);
-    }
-    return true;
+    return PTWM_OK;
 }
 
-/* The symbol map of the unit that element i belongs to. */
-static const uint8_t *map_at(const struct encoder *encoder, size_t i)
+void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder)
 {
-    return encoder->maps + ((size_t)encoder->classes[i / encoder->unit] << encoder->bits);
-}
-
-/* ------------------------------------------------------------------------------------------------- the head */
-
-static size_t count_exceptions(const struct encoder *encoder, const uint16_t *symbols, size_t n)
-{
-    size_t count = 0;
-    for (size_t begin = 0; begin < n; begin += encoder->unit) {
-        const uint8_t *map = map_at(encoder, begin);
-        size_t end = n - begin < encoder->unit ? n : begin + encoder->unit;
-        for (size_t i = begin; i < end; i++)
-            count += map[symbols[i]] / IS_EXCEPTION;
-    }
-    return count;
-}
-
-static uint8_t *store_exceptions(const struct encoder *encoder, uint8_t *dst, const uint16_t *symbols, size_t n)
-{
-    size_t expected = 0;
-    for (size_t begin = 0; begin < n; begin += encoder->unit) {
-        const uint8_t *map = map_at(encoder, begin);
-        size_t end = n - begin < encoder->unit ? n : begin + encoder->unit;
-        for (size_t i = begin; i < end; i++) {
-            if (map[symbols[i]] < IS_EXCEPTION)
-                continue;
-            dst += ptwm_store_varint(dst, i - expected);
-            expected = i + 1;
-            *dst++ = (uint8_t)symbols[i];
-            if (encoder->bits > 8)
-                *dst++ = (uint8_t)(symbols[i] >> 8);
-        }
-    }
-    return dst;
-}
-
-/* Everything before the states; returns its end. */
-static uint8_t *store_head(const struct encoder *encoder, uint8_t *dst, uint32_t set, const uint16_t *symbols, size_t n)
-{
-    struct ptwm_bit_writer writer = { 0 };
-    unsigned class_bits = ptwm_ceil_log2(encoder->n_classes);
-    size_t n_exceptions = count_exceptions(encoder, symbols, n);
-    *dst++ = encoder->n_lanes == 4 ? 0 : encoder->n_lanes == 32 ? 1 : 2;
-    dst += ptwm_store_varint(dst, set);
-    dst += ptwm_store_varint(dst, n_exceptions);
-    writer.next = dst;
-    for (size_t u = 0; class_bits > 0 && u < ptwm_ceil_div(n, encoder->unit); u++)
-        ptwm_write_bits(&writer, encoder->classes[u], class_bits);
-    ptwm_flush_bits(&writer);
-    return n_exceptions > 0 ? store_exceptions(encoder, writer.next, symbols, n) : writer.next;
+    if (encoder->by_class != NULL)
+        ptwm_release(encoder->allocator, encoder->by_class, encoder->n_classes, sizeof *encoder->by_class);
+    encoder->by_class = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------- words */
 
-/*
- * Codes the elements of one group, m <= lanes of them, and returns the new first word. There is room for a word of each
- * element not yet coded before words, so that the store that does not count stays inside.
- */
-static uint8_t *encode_group(const struct encoder *encoder, const uint16_t *symbols, size_t m, const uint8_t *offset,
-                             const uint8_t *map, const struct class_encoder *class, uint32_t *states, uint8_t *words)
+/* Codes one label on a lane; there is room for a word before words, so that the store that does not count stays inside. */
+static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint32_t label, uint32_t *state,
+                                    uint8_t *words)
 {
-    for (unsigned lane = encoder->n_lanes; lane-- > 0;) {
-        const struct label_encoder *label;
-        uint32_t x = states[lane], emits, quotient, rank;
-        if (offset[lane] >= m)
-            continue;
-        label = &class->labels[map[symbols[offset[lane]]] & LABEL_MASK];
-        emits = x >> 16 >= label->frequency;
-        ptwm_store16(words - 2, (uint16_t)x);
-        words -= 2 * emits;
-        x >>= 16 * emits;
-        quotient = (uint32_t)((uint64_t)(x >> 3) * label->reciprocal >> label->shift);
-        rank = x - quotient * label->frequency;
-        states[lane] = (quotient << 16) + class->inverse[label->first_slot + rank / PTWM_FREQUENCY_GRANULE] +
-                       rank % PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS;
-    }
+    const struct ptwm_label_coder *coder = &class->labels[label];
+    uint32_t x = *state, emits = x >> 16 >= coder->frequency, quotient, rank;
+
+    ptwm_store16(words - 2, (uint16_t)x);
+    words -= 2 * emits;
+    x >>= 16 * emits;
+    quotient = (uint32_t)((uint64_t)(x >> 3) * coder->reciprocal >> coder->shift);
+    rank = x - quotient * coder->frequency;
+    *state = (quotient << 16) + class->inverse[coder->first_slot + rank / PTWM_FREQUENCY_GRANULE] +
+             rank % PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS;
     return words;
 }
 
-static uint8_t *encode_words(const struct encoder *encoder, const uint16_t *symbols, size_t n, uint32_t *states,
-                             uint8_t *words)
+/* Codes m <= n_lanes labels, those of a group that is not whole or has few lanes. */
+static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_class_encoder *class, uint32_t n_lanes,
+                         const uint8_t *labels, size_t begin, size_t m)
 {
-    uint8_t offset[PTWM_MAX_LANES];
-    size_t n_lanes = encoder->n_lanes;
-    for (uint32_t i = 0; i < n_lanes; i++) {
-        offset[ptwm_label_lane(i, encoder->n_lanes, encoder->width)] = (uint8_t)i;
-        states[i] = STATE_START;
-    }
-    for (size_t left = n; left > 0;) {
-        size_t m = left % n_lanes != 0 ? left % n_lanes : n_lanes;
-        const struct class_encoder *class;
-        left -= m;
-        class = &encoder->by_class[encoder->classes[left / encoder->unit]];
-        words = encode_group(encoder, symbols + left, m, offset, map_at(encoder, left), class, states, words);
-    }
+    const struct ptwm_label_chunk *chunk = coding->chunk;
+    const bool ordered = begin + m <= ptwm_label_n_ordered(chunk->n, chunk->width);
+    uint8_t element[PTWM_MAX_LANES]; /* of each lane, or LANES */
+
+    memset(element, LANES, sizeof element);
+    for (uint32_t i = 0; i < m; i++)
+        element[ordered ? i : ptwm_label_lane(i, n_lanes, chunk->width)] = (uint8_t)i;
+    for (uint32_t lane = n_lanes; lane-- > 0;)
+        if (element[lane] < LANES)
+            coding->words = encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &coding->states[lane],
+                                         coding->words);
+}
+
+/* Codes n labels, a multiple of LANES, of one class. */
+static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n, uint32_t *states,
+                               uint8_t *words)
+{
+    for (size_t i = n; i-- > 0;)
+        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, &states[i % LANES], words);
     return words;
+}
+
+#if defined(PTWM_X86)
+#include "x86/label_encode_impl.h"
+#endif
+
+typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t, uint32_t *, uint8_t *);
+
+static encode_run_fn select_encode_run(void)
+{
+#if defined(PTWM_X86)
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512)
+        return encode_run_avx512;
+    if (ptwm_cpu_level() == PTWM_CPU_AVX2)
+        return encode_run_avx2;
+#endif
+    return encode_run_c99;
+}
+
+/* ------------------------------------------------------------------------------------------------- chunks */
+
+void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
+                      const struct ptwm_label_chunk *chunk, uint8_t *room)
+{
+    coding->encoder = encoder;
+    coding->chunk = chunk;
+    coding->words = coding->words_end = room + 2 * chunk->n;
+    for (uint32_t i = 0; i < LANES; i++)
+        coding->states[i] = STATE_START;
+}
+
+void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
+{
+    const struct ptwm_label_chunk *chunk = coding->chunk;
+    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
+    const encode_run_fn encode_run = select_encode_run();
+
+    while (end > begin) {
+        const size_t unit = (end - 1) / chunk->unit, first = unit * chunk->unit;
+        const struct ptwm_class_encoder *class = &coding->encoder->by_class[chunk->classes[unit]];
+        const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
+
+        if (n_lanes == LANES && m == LANES) {
+            coding->words = encode_run(class, labels + (first - begin), end - first, coding->states, coding->words);
+            end = first;
+        } else {
+            end -= m;
+            encode_group(coding, class, n_lanes, labels + (end - begin), end, m);
+        }
+    }
+}
+
+size_t ptwm_label_end_bound(const struct ptwm_label_coding *coding, size_t exceptions_nbytes)
+{
+    /* Classes, and the fixed fields as in ptwm_label_bound. */
+    return (size_t)(coding->words_end - coding->words) + exceptions_nbytes + coding->chunk->n / 256 + 640;
+}
+
+/* Everything before the states; returns its end. */
+static uint8_t *store_head(const struct ptwm_label_coding *coding, size_t n_exceptions, const uint8_t *exceptions,
+                           size_t exceptions_nbytes, uint8_t *dst)
+{
+    const struct ptwm_label_chunk *chunk = coding->chunk;
+    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
+    const unsigned class_bits = ptwm_ceil_log2(coding->encoder->n_classes);
+    struct ptwm_bit_writer writer = { 0 };
+
+    *dst++ = n_lanes == 4 ? 0 : n_lanes == 32 ? 1 : 2;
+    dst += ptwm_store_varint(dst, chunk->set);
+    dst += ptwm_store_varint(dst, n_exceptions);
+    writer.next = dst;
+    for (size_t u = 0; class_bits > 0 && u < ptwm_ceil_div(chunk->n, chunk->unit); u++)
+        ptwm_write_bits(&writer, chunk->classes[u], class_bits);
+    ptwm_flush_bits(&writer);
+    if (exceptions_nbytes > 0)
+        memcpy(writer.next, exceptions, exceptions_nbytes);
+    return writer.next + exceptions_nbytes;
+}
+
+size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, const uint8_t *exceptions,
+                      size_t exceptions_nbytes, uint8_t *dst)
+{
+    const size_t words_nbytes = (size_t)(coding->words_end - coding->words);
+    uint8_t *next = store_head(coding, n_exceptions, exceptions, exceptions_nbytes, dst);
+
+    for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n); lane++, next += 4)
+        ptwm_store32(next, coding->states[lane]);
+    ptwm_store32(next, ptwm_crc32c(0, dst, (size_t)(next - dst)));
+    next += 4;
+    memcpy(next, coding->words, words_nbytes);
+    return (size_t)(next - dst) + words_nbytes;
+}
+
+/* ------------------------------------------------------------------------------------------------- symbols */
+
+/* Labels from symbols: what the general path has. */
+struct labeller {
+    unsigned bits;
+    const uint8_t *map; /* of the class: 2^bits labels */
+    size_t n_exceptions, expected;
+    uint8_t *exceptions;
+};
+
+static void build_map(uint8_t *map, const struct ptwm_label_table *table, uint8_t most_frequent, unsigned bits)
+{
+    memset(map, PTWM_IS_EXCEPTION | most_frequent, (size_t)1 << bits);
+    for (uint32_t i = 0; i < table->n_labels; i++)
+        map[table->symbol[i]] = (uint8_t)i;
+}
+
+static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin, size_t end, uint8_t *labels)
+{
+    for (size_t i = begin; i < end; i++) {
+        labels[i] = l->map[symbols[i]];
+        if (labels[i] < PTWM_IS_EXCEPTION)
+            continue;
+        l->exceptions += ptwm_store_varint(l->exceptions, i - l->expected);
+        l->expected = i + 1;
+        l->n_exceptions++;
+        *l->exceptions++ = (uint8_t)symbols[i];
+        if (l->bits > 8)
+            *l->exceptions++ = (uint8_t)(symbols[i] >> 8);
+    }
+}
+
+/* labels has room for n labels, their exceptions and their words. */
+static size_t encode_symbols(const struct ptwm_label_model *model, const struct ptwm_label_encoder *encoder, uint8_t *maps,
+                             uint8_t *labels, const struct ptwm_label_chunk *chunk, const uint16_t *symbols, uint8_t *dst)
+{
+    const struct ptwm_label_set *set = &model->sets[chunk->set];
+    uint8_t *exceptions = labels + chunk->n;
+    struct labeller l = { model->bits, NULL, 0, 0, exceptions };
+    struct ptwm_label_coding coding;
+
+    for (uint32_t c = 0; c < set->n_classes; c++)
+        build_map(maps + ((size_t)c << model->bits), &set->classes[c], encoder->by_class[c].most_frequent, model->bits);
+    for (size_t begin = 0, u = 0; begin < chunk->n; begin += chunk->unit, u++) {
+        l.map = maps + ((size_t)chunk->classes[u] << model->bits);
+        label_unit(&l, symbols, begin, chunk->n - begin < chunk->unit ? chunk->n : begin + chunk->unit, labels);
+    }
+    ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width));
+    ptwm_label_begin(&coding, encoder, chunk, exceptions + 3 * chunk->n);
+    ptwm_label_code(&coding, labels, 0, chunk->n);
+    return ptwm_label_end(&coding, l.n_exceptions, exceptions, (size_t)(l.exceptions - exceptions), dst);
 }
 
 enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
                                    const uint16_t *symbols, size_t n, uint8_t *dst, size_t *dst_nbytes,
                                    struct ptwm_error *error)
 {
-    uint32_t states[PTWM_MAX_LANES];
-    struct encoder encoder = { model->allocator, model->sets[set].n_classes, model->bits, model->unit, 4,
-                               model->width,     classes,                    NULL,        NULL };
-    uint8_t *next, *words, *words_end;
-    if (n >= 1024)
-        encoder.n_lanes = n >= 16384 ? 128 : 32;
-    if (!build_encoder(&encoder, &model->sets[set]))
-        return ptwm_fail(error, PTWM_ERR_MEMORY, "label encoder");
+    const struct ptwm_label_set *of = &model->sets[set];
+    const uint64_t maps_nbytes = (uint64_t)of->n_classes << model->bits, labels_nbytes = 6 * (uint64_t)n;
+    struct ptwm_label_encoder encoder = { 0 };
+    const struct ptwm_label_chunk chunk = { n, model->width, model->unit, set, classes };
+    uint8_t *maps = ptwm_alloc(model->allocator, maps_nbytes, 1);
+    uint8_t *labels = ptwm_alloc(model->allocator, labels_nbytes, 1);
+    enum ptwm_status status = PTWM_ERR_MEMORY;
 
-    next = store_head(&encoder, dst, set, symbols, n);
-    /* The words are written as far behind the head as they can reach, then moved to it. */
-    words_end = next + 4 * encoder.n_lanes + 4 + 2 * n;
-    words = encode_words(&encoder, symbols, n, states, words_end);
-    for (unsigned lane = 0; lane < encoder.n_lanes; lane++, next += 4)
-        ptwm_store32(next, states[lane]);
-    ptwm_store32(next, ptwm_crc32c(0, dst, (size_t)(next - dst)));
-    next += 4;
-    memmove(next, words, (size_t)(words_end - words));
-    *dst_nbytes = (size_t)(next - dst) + (size_t)(words_end - words);
-    release_encoder(&encoder);
-    return PTWM_OK;
+    if (maps != NULL && labels != NULL)
+        status = ptwm_label_encoder_init(&encoder, model->allocator, of);
+    if (status == PTWM_OK)
+        *dst_nbytes = encode_symbols(model, &encoder, maps, labels, &chunk, symbols, dst);
+    ptwm_label_encoder_release(&encoder);
+    ptwm_release(model->allocator, maps, maps_nbytes, 1);
+    ptwm_release(model->allocator, labels, labels_nbytes, 1);
+    return status == PTWM_OK ? PTWM_OK : ptwm_fail(error, status, "label encoder");
 }

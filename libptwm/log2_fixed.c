@@ -60,12 +60,18 @@ uint32_t ptwm_log2_fixed(uint64_t x)
 
     if (x == 0)
         return 0;
-    for (unsigned step = 32; step > 0; step /= 2) { /* moves the highest bit to bit 63 */
+    /* Moves the highest bit to bit 63. */
+#if defined(__GNUC__)
+    exponent -= (uint32_t)__builtin_clzll(x);
+    x <<= __builtin_clzll(x);
+#else
+    for (unsigned step = 32; step > 0; step /= 2) {
         if (x >> (64 - step) == 0) {
             x <<= step;
             exponent -= step;
         }
     }
+#endif
     index = (unsigned)(x >> 55 & 255);
     fraction = (uint32_t)(x >> 31) & 0xFFFFFFu;
     low = log2_table[index];

@@ -1,6 +1,6 @@
 /*
- * What a file says about itself outside its segments: header, footer and manifest (FORMAT.md, sections 2 and 3), in memory
- * and as bytes.
+ * What a file says about itself outside its segments: header, footer and manifest (FORMAT.md, sections 2 and 3), in
+ * memory and as bytes.
  */
 #ifndef PTWM_MANIFEST_H
 #define PTWM_MANIFEST_H

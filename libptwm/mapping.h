@@ -4,6 +4,8 @@
 #ifndef PTWM_MAPPING_H
 #define PTWM_MAPPING_H
 
+#include <stdbool.h>
+
 #include "memory.h"
 #include "ptwm.h"
 
@@ -26,9 +28,9 @@ uint64_t ptwm_file_nbytes(const struct ptwm_file *file);
 uint64_t ptwm_file_bytes_read(const struct ptwm_file *file);
 
 /*
- * nbytes bytes from offset on: *view points into the mapping or the caller's memory where there is one, else into scratch.
- * It holds until scratch is used again or the file is closed. PTWM_ERR_TRUNCATED if the file does not have them,
- * PTWM_ERR_IO, PTWM_ERR_MEMORY; error gets the file offset.
+ * nbytes bytes from offset on: *view points into the mapping or the caller's memory where there is one, else into
+ * scratch. It holds until scratch is used again or the file is closed. PTWM_ERR_TRUNCATED if the file does not have
+ * them, PTWM_ERR_IO, PTWM_ERR_MEMORY; error gets the file offset.
  */
 enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
                                 struct ptwm_bytes *scratch, const uint8_t **view, struct ptwm_error *error);
@@ -36,6 +38,14 @@ enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, u
 /* The same, but always copied: what the caller then parses cannot change under it. bytes->data has nbytes bytes. */
 enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes,
                                 struct ptwm_bytes *bytes, struct ptwm_error *error);
+
+/*
+ * Has the system read a range that will be wanted soon: waits for it where the file is mapped, need not where it is read.
+ * Never fails.
+ */
+void ptwm_file_prefetch(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes);
+/* Whether that does anything. */
+bool ptwm_file_can_prefetch(const struct ptwm_file *file);
 
 /* ----------------------------------------------------------------------------------------------------- writing */
 

@@ -5,17 +5,26 @@
 
 #include "bits.h"
 
+/* Blocks of this size and more take huge pages where there are any: page faults are what fresh memory costs most. */
+enum { LARGE_NBYTES = 2 << 20 };
+
 static void *default_alloc(void *context, size_t nbytes)
 {
+    void *p = NULL;
+
     (void)context;
-    return malloc(nbytes);
+    if (nbytes < LARGE_NBYTES)
+        return malloc(nbytes);
+    return ptwm_memory_alloc(nbytes, &p) == PTWM_OK ? p : NULL;
 }
 
 static void default_release(void *context, void *pointer, size_t nbytes)
 {
     (void)context;
-    (void)nbytes;
-    free(pointer);
+    if (nbytes < LARGE_NBYTES)
+        free(pointer);
+    else
+        ptwm_memory_free(pointer, nbytes);
 }
 
 const struct ptwm_allocator ptwm_default_allocator = { default_alloc, default_release, NULL };

@@ -34,8 +34,8 @@ enum ptwm_status ptwm_bytes_append_varint(struct ptwm_bytes *bytes, uint64_t val
 void ptwm_bytes_release(struct ptwm_bytes *bytes);
 
 /*
- * Scratch memory that is reused: makes *bytes at least nbytes large, without keeping its content, and sets bytes->nbytes to
- * nbytes. NULL if there is no memory, else bytes->data.
+ * Scratch memory that is reused: makes *bytes at least nbytes large, without keeping its content, and sets
+ * bytes->nbytes to nbytes. NULL if there is no memory, else bytes->data.
  */
 uint8_t *ptwm_bytes_scratch(struct ptwm_bytes *bytes, uint64_t nbytes);
 

@@ -27,8 +27,8 @@ static void sip_round(struct sip *s)
 }
 
 /*
- * SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF"), keyed with where the table lies in memory, so
- * that whoever writes a file cannot make its names collide.
+ * SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF"), keyed with where the table lies in memory,
+ * so that whoever writes a file cannot make its names collide.
  */
 static uint64_t name_hash(const struct ptwm_name_index *index, const char *name, size_t name_nbytes)
 {

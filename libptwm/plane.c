@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "status.h"
+#include "symbol_set.h"
 #include "trim.h"
 
 /* ----------------------------------------------------------------------------------------------------- decoding */
@@ -74,16 +75,11 @@ static bool is_constant(const struct attempt *a)
 
 static void byte_histogram(const uint8_t *bytes, size_t n, uint32_t histogram[256])
 {
-    uint32_t h[4][256] = { { 0 } }; /* four, so that equal neighbours do not wait for each other */
-    size_t i = 0;
+    uint32_t quarters[4][256];
 
-    for (; i + 4 <= n; i += 4)
-        for (unsigned j = 0; j < 4; j++)
-            h[j][bytes[i + j]]++;
-    for (; i < n; i++)
-        h[0][bytes[i]]++;
+    ptwm_count_quarters(bytes, n, quarters);
     for (unsigned v = 0; v < 256; v++)
-        histogram[v] = h[0][v] + h[1][v] + h[2][v] + h[3][v];
+        histogram[v] = quarters[0][v] + quarters[1][v] + quarters[2][v] + quarters[3][v];
 }
 
 static enum ptwm_status out_of_memory(const struct attempt *a)
@@ -167,15 +163,18 @@ static enum ptwm_status try_zstd(struct attempt *a, struct ptwm_plane_record *re
     return status;
 }
 
-/* Chooses between storing and byte rANS by the estimate. */
+/* Stores or codes bytes, as the estimates say. Huffman's tables are small, rANS's states are not: it serves small planes. */
 static enum ptwm_status put_bytes(struct attempt *a, struct ptwm_plane_record *record)
 {
     uint32_t histogram[256];
+    uint64_t huffman, rans;
 
     byte_histogram(a->raw, a->raw_nbytes, histogram);
-    if (ptwm_rans_estimate(histogram, a->raw_nbytes) >= a->raw_nbytes)
+    huffman = ptwm_huffman_estimate(histogram, a->raw_nbytes);
+    rans = ptwm_rans_estimate(histogram, a->raw_nbytes);
+    if (huffman >= a->raw_nbytes && rans >= a->raw_nbytes)
         return put(a, &ptwm_codec_identity, record);
-    return put(a, &ptwm_codec_rans, record);
+    return put(a, huffman < rans ? &ptwm_codec_huffman : &ptwm_codec_rans, record);
 }
 
 static enum ptwm_status put_symbols(struct attempt *a, struct ptwm_plane_record *record)

@@ -27,8 +27,8 @@ struct ptwm_plane_plan {
 #define PTWM_NO_SET UINT32_MAX
 
 /*
- * Encodes a raw plane of raw_nbytes >= 1 bytes, appends it to stored and fills *record (its CRC included, whether or not
- * the segment is checked). The same on every machine.
+ * Encodes a raw plane of raw_nbytes >= 1 bytes, appends it to stored and fills *record (its CRC included, whether or
+ * not the segment is checked). The same on every machine.
  */
 enum ptwm_status ptwm_plane_encode(const struct ptwm_tail *tail, uint32_t plane, const struct ptwm_plane_plan *plan,
                                    const struct ptwm_codec_context *context, const uint8_t *raw, size_t raw_nbytes,

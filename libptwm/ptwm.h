@@ -10,10 +10,11 @@
  *     function says otherwise.
  *   - Public structs begin with struct_nbytes, which the caller sets to sizeof of the struct (the PTWM_*_INIT macros do
  *     so and zero the rest); the library neither reads nor writes beyond it, so that structs can grow.
- *   - Sizes and offsets are in bytes unless they say elements; their names end in _nbytes. Names of tensors are UTF-8 with
- *     an explicit length: they may be empty and may contain NUL; they are not NUL-terminated.
- *   - The library keeps no global state but the choice of kernels (ptwm_cpu_select), prints nothing and never aborts. A reader may be used by many threads at once;
- *     a writer by one at a time. Nothing may run while its object is being closed.
+ *   - Sizes and offsets are in bytes unless they say elements; their names end in _nbytes. Names of tensors are UTF-8
+ *     with an explicit length: they may be empty and may contain NUL; they are not NUL-terminated.
+ *   - The library keeps no global state but the choice of kernels (ptwm_cpu_select), prints nothing and never aborts. A
+ *     reader may be used by many threads at once; a writer by one at a time. Nothing may run while its object is being
+ *     closed.
  *   - Input may be hostile: for any bytes whatsoever, functions return a status and touch only their own memory and the
  *     caller's buffers. The one exception is stated at PTWM_BACKEND_MMAP.
  *
@@ -137,7 +138,8 @@ PTWM_API uint32_t ptwm_dtype_from_name(const char *name);
 
 /*
  * An allocator. alloc returns nbytes (> 0) aligned for any type, or NULL; release takes what alloc gave, with its size.
- * Both may be called from several threads at once. Where a struct ptwm_allocator pointer is NULL, malloc and free serve.
+ * Both may be called from several threads at once. Where a struct ptwm_allocator pointer is NULL, malloc and free
+ * serve.
  */
 struct ptwm_allocator {
     void *(*alloc)(void *context, size_t nbytes);
@@ -146,9 +148,9 @@ struct ptwm_allocator {
 };
 
 /*
- * A file that the caller reads for the library. read fills buffer with exactly nbytes bytes from offset (offset + nbytes
- * <= total_nbytes) and returns 0, or returns an errno value. It is called from several threads at once when decoding
- * uses more than one.
+ * A file that the caller reads for the library. read fills buffer with exactly nbytes bytes from offset (offset +
+ * nbytes <= total_nbytes) and returns 0, or returns an errno value. It is called from several threads at once when
+ * decoding uses more than one.
  */
 struct ptwm_source {
     int (*read)(void *context, uint64_t offset, void *buffer, size_t nbytes);
@@ -157,8 +159,8 @@ struct ptwm_source {
 };
 
 /*
- * Where a writer puts its bytes when the caller owns the output. write takes all nbytes bytes, which follow those of the
- * call before, and returns 0, or returns an errno value. Called from the thread that calls the writer.
+ * Where a writer puts its bytes when the caller owns the output. write takes all nbytes bytes, which follow those of
+ * the call before, and returns 0, or returns an errno value. Called from the thread that calls the writer.
  */
 struct ptwm_sink {
     int (*write)(void *context, const void *data, size_t nbytes);
@@ -183,9 +185,9 @@ struct ptwm_zstd {
 PTWM_API int ptwm_has_builtin_zstd(void);
 
 /*
- * Memory for decoded tensors: nbytes zeroed bytes, aligned to at least 64. From 2 MiB up it is a mapping of its own, with
- * huge pages where the system offers them. *memory is owned by the caller, who passes it to ptwm_memory_free with the same
- * nbytes. nbytes may be 0. Fails with PTWM_ERR_MEMORY.
+ * Memory for decoded tensors: nbytes bytes of undefined content, aligned to at least 64. From 2 MiB up it is a mapping
+ * of its own, with huge pages where the system offers them. *memory is owned by the caller, who passes it to
+ * ptwm_memory_free with the same nbytes. nbytes may be 0. Fails with PTWM_ERR_MEMORY.
  */
 PTWM_API enum ptwm_status ptwm_memory_alloc(size_t nbytes, void **memory);
 /* Frees what ptwm_memory_alloc gave. memory may be NULL. */
@@ -195,12 +197,15 @@ PTWM_API void ptwm_memory_free(void *memory, size_t nbytes);
 PTWM_API unsigned ptwm_usable_cpus(void);
 
 /*
- * Kernels. The library finds the fastest instruction set that the processor and the operating system allow: "c99", "sse42",
- * "avx2", "avx512" (x86-64) or "neon" (aarch64). The environment variable PTWM_CPU, read once, or ptwm_cpu_select can choose
- * a lower one, for tests and comparisons; "best" undoes that. What is decoded and encoded does not depend on it.
- * This choice is the one thing that all readers and writers of a process share.
+ * Kernels. The library finds the fastest instruction set that the processor and the operating system allow: "c99",
+ * "sse42", "avx2", "avx512" (x86-64) or "neon" (aarch64). The environment variable PTWM_CPU, read once, or
+ * ptwm_cpu_select can choose a lower one, for tests and comparisons; "best" undoes that. What is decoded and encoded
+ * does not depend on it. This choice is the one thing that all readers and writers of a process share.
  */
-/* PTWM_ERR_ARGUMENT, and nothing changes, for a name that this machine does not have. Calls that run keep what they began with. */
+/*
+ * PTWM_ERR_ARGUMENT, and nothing changes, for a name that this machine does not have. Calls that run keep what they
+ * began with.
+ */
 PTWM_API enum ptwm_status ptwm_cpu_select(const char *name);
 /* The name of the instruction set in use. A static string. */
 PTWM_API const char *ptwm_cpu_name(void);
@@ -232,8 +237,9 @@ struct ptwm_reader;
 /* How ptwm_reader_open_path reads. */
 enum ptwm_backend {
     /*
-     * Map the file. The fastest where the file is on a local disk. If somebody shortens the file while it is mapped, the
-     * operating system may kill the process (SIGBUS) when a lost page is read: files that may change belong to PREAD.
+     * Map the file. The fastest where the file is on a local disk. If somebody shortens the file while it is mapped,
+     * the operating system may kill the process (SIGBUS) when a lost page is read: files that may change belong to
+     * PREAD.
      */
     PTWM_BACKEND_MMAP = 0,
     /* Read with pread. For network file systems and files that may change: every failure is a status. */
@@ -250,8 +256,8 @@ struct ptwm_reader_options {
 
 /*
  * Opens the file at path and reads its header, footer and manifest, nothing else. options may be NULL. *reader is to be
- * closed with ptwm_reader_close. The file may be renamed, replaced or deleted while it is open: the reader keeps the one
- * that it opened. On Windows path is UTF-8.
+ * closed with ptwm_reader_close. The file may be renamed, replaced or deleted while it is open: the reader keeps the
+ * one that it opened. On Windows path is UTF-8.
  */
 PTWM_API enum ptwm_status ptwm_reader_open_path(const char *path, const struct ptwm_reader_options *options,
                                                 struct ptwm_reader **reader, struct ptwm_error *error);
@@ -348,10 +354,11 @@ struct ptwm_request {
 };
 
 /*
- * Decodes requests[0 .. n_requests). Reads the tails of the segments concerned and the chunks that the ranges touch, each
- * once however many requests share it. Buffers must not overlap. Ranges of sub-byte types must begin and end on whole
- * bytes (PTWM_ERR_RANGE). options may be NULL. On failure the content of all buffers is undefined. Beyond the buffers it
- * allocates at most a few chunks a thread, plus the tails.
+ * Decodes requests[0 .. n_requests). Reads the tails of the segments concerned and the chunks that the ranges touch,
+ * each once however many requests share it. Buffers must not overlap. Ranges of sub-byte types must begin and end on
+ * whole bytes (PTWM_ERR_RANGE). options may be NULL. Chunks that hold many small tensors (at most 256 KiB) are kept
+ * once they were decoded, up to 16 of each reader, for calls that want the rest of them. On failure the content of all
+ * buffers is undefined. Beyond the buffers it allocates at most a few chunks a thread, plus the tails.
  */
 PTWM_API enum ptwm_status ptwm_reader_decode(const struct ptwm_reader *reader, const struct ptwm_request *requests,
                                              size_t n_requests, const struct ptwm_decode_options *options,
@@ -449,19 +456,23 @@ struct ptwm_writer_options {
     { sizeof(struct ptwm_writer_options), PTWM_WRITE_PAYLOAD_HASH | PTWM_WRITE_PLANE_CRC, 0, 0, 0, NULL, NULL }
 
 /*
- * Begins a file at path, atomically: the bytes go to a temporary file beside it, which ptwm_writer_finish syncs and renames
- * to path. Until then, and if anything fails, an older file at path stays as it was. options may be NULL. *writer is to be
- * released with ptwm_writer_close.
+ * Begins a file at path, atomically: the bytes go to a temporary file beside it, which ptwm_writer_finish syncs and
+ * renames to path. Until then, and if anything fails, an older file at path stays as it was. options may be NULL.
+ * *writer is to be released with ptwm_writer_close.
  */
 PTWM_API enum ptwm_status ptwm_writer_open_path(const char *path, const struct ptwm_writer_options *options,
                                                 struct ptwm_writer **writer, struct ptwm_error *error);
-/* Begins a file that goes to the caller's sink. *sink is copied. Equal tensors are stored once only if stated (alias). */
+/*
+ * Begins a file that goes to the caller's sink. *sink is copied. Equal tensors are stored once only if stated (alias).
+ */
 PTWM_API enum ptwm_status ptwm_writer_open_sink(const struct ptwm_sink *sink, const struct ptwm_writer_options *options,
                                                 struct ptwm_writer **writer, struct ptwm_error *error);
 /* Begins a file in memory; see ptwm_writer_get_memory. */
 PTWM_API enum ptwm_status ptwm_writer_open_memory(const struct ptwm_writer_options *options, struct ptwm_writer **writer,
                                                   struct ptwm_error *error);
-/* Releases a writer. If it is not finished, the file is abandoned and its temporary file removed. writer may be NULL. */
+/*
+ * Releases a writer. If it is not finished, the file is abandoned and its temporary file removed. writer may be NULL.
+ */
 PTWM_API void ptwm_writer_close(struct ptwm_writer *writer);
 
 /* A chain as its bytes. */
@@ -487,20 +498,29 @@ struct ptwm_tensor_spec {
     { sizeof(struct ptwm_tensor_spec), NULL, 0, PTWM_DTYPE_NONE, 0, NULL, NULL, 0, PTWM_METHOD_MICROSCALE, NULL, 0 }
 
 /*
- * Adds a tensor. Its data is read during the call only. A tensor whose bytes equal those of an earlier one is stored as a
- * reference to it. Fails with PTWM_ERR_DUPLICATE_NAME, PTWM_ERR_SIZE_MISMATCH, PTWM_ERR_ARGUMENT, PTWM_ERR_CHAIN (a chain
- * that is malformed or whose width does not divide nbytes; every candidate must be legal), after which the writer can go
- * on as if the call had not been; and with PTWM_ERR_IO, PTWM_ERR_MEMORY, PTWM_ERR_ZSTD*, after which it is of no more use.
+ * Adds a tensor. Its data is read during the call only. A tensor whose bytes equal those of an earlier one is stored as
+ * a reference to it. Fails with PTWM_ERR_DUPLICATE_NAME, PTWM_ERR_SIZE_MISMATCH, PTWM_ERR_ARGUMENT, PTWM_ERR_CHAIN (a
+ * chain that is malformed or whose width does not divide nbytes; every candidate must be legal), after which the writer
+ * can go on as if the call had not been; and with PTWM_ERR_IO, PTWM_ERR_MEMORY, PTWM_ERR_ZSTD*, after which it is of no
+ * more use.
  */
 PTWM_API enum ptwm_status ptwm_writer_add(struct ptwm_writer *writer, const struct ptwm_tensor_spec *spec,
                                           struct ptwm_error *error);
+/*
+ * Adds n_specs tensors (whose struct_nbytes are all the same) in their order, with the same result as n_specs calls of ptwm_writer_add, but with several of them in
+ * the making at once on the writer's threads; that is what keeps threads busy with tensors of a few MiB. Memory beyond the
+ * writer's own stays below 256 MiB, whatever the sizes are. If one of them fails, those before it have been added, it and
+ * those after it have not; error->tensor says which it was, and whether the writer can go on is as with ptwm_writer_add.
+ */
+PTWM_API enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *writer, const struct ptwm_tensor_spec *specs,
+                                               size_t n_specs, struct ptwm_error *error);
 /* Adds a second name for the bytes, dtype and shape of a tensor that is already there (PTWM_ERR_NO_TENSOR if not). */
 PTWM_API enum ptwm_status ptwm_writer_add_alias(struct ptwm_writer *writer, const char *name, size_t name_nbytes,
                                                 const char *target, size_t target_nbytes, struct ptwm_error *error);
 /*
- * Adds tensor number index of reader under name (NULL: its own). Encoded segments are copied as they are; a tensor that is
- * a small part of a shared segment is decoded and encoded again with its segment's chain. Tensors that share bytes in
- * reader do so in the new file too.
+ * Adds tensor number index of reader under name (NULL: its own). Encoded segments are copied as they are; a tensor that
+ * is a small part of a shared segment is decoded and encoded again with its segment's chain. Tensors that share bytes
+ * in reader do so in the new file too.
  */
 PTWM_API enum ptwm_status ptwm_writer_copy(struct ptwm_writer *writer, const struct ptwm_reader *reader, uint64_t index,
                                            const char *name, size_t name_nbytes, struct ptwm_error *error);

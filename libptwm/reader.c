@@ -77,6 +77,32 @@ static struct ptwm_reader_options complete_options(const struct ptwm_reader_opti
     return options;
 }
 
+static enum ptwm_status open_cache(struct ptwm_reader *r, struct ptwm_error *error)
+{
+    struct ptwm_segment_cache *cache = ptwm_calloc(r->allocator, 1, sizeof *cache);
+
+    if (cache == NULL || pthread_mutex_init(&cache->lock, NULL) != 0) {
+        ptwm_release(r->allocator, cache, 1, sizeof *cache);
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "opening");
+    }
+    for (unsigned i = 0; i < PTWM_CACHED_SEGMENTS; i++) {
+        cache->places[i].segment = PTWM_NONE;
+        cache->places[i].raw.allocator = r->allocator;
+    }
+    r->cache = cache;
+    return PTWM_OK;
+}
+
+static void close_cache(struct ptwm_reader *r)
+{
+    if (r->cache == NULL)
+        return;
+    for (unsigned i = 0; i < PTWM_CACHED_SEGMENTS; i++)
+        ptwm_bytes_release(&r->cache->places[i].raw);
+    pthread_mutex_destroy(&r->cache->lock);
+    ptwm_release(r->allocator, r->cache, 1, sizeof *r->cache);
+}
+
 /* Makes a reader of an opened file, which it owns from here on, also on failure. */
 static enum ptwm_status open_file(struct ptwm_file *file, const struct ptwm_reader_options *options,
                                   struct ptwm_reader **reader, struct ptwm_error *error)
@@ -92,7 +118,9 @@ static enum ptwm_status open_file(struct ptwm_file *file, const struct ptwm_read
     r->token = ptwm_unique_token(r);
     r->zstd = ptwm_zstd_select(options->zstd);
     r->file = file;
-    status = read_index(r, error);
+    status = open_cache(r, error);
+    if (status == PTWM_OK)
+        status = read_index(r, error);
     if (status == PTWM_OK)
         *reader = r;
     else
@@ -145,6 +173,7 @@ void ptwm_reader_close(struct ptwm_reader *r)
 {
     if (r == NULL)
         return;
+    close_cache(r);
     ptwm_name_index_release(&r->names);
     ptwm_manifest_release(&r->manifest);
     ptwm_bytes_release(&r->manifest_bytes);

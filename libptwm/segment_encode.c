@@ -3,12 +3,17 @@
 #include <string.h>
 
 #include "choose.h"
+#include "float_encode.h"
 #include "plane.h"
 #include "status.h"
 #include "threads.h"
 #include "window.h"
 
-enum { TRY_ALL_NBYTES = 64 << 10 }; /* below this, trying costs little and estimates are off by the most */
+enum {
+    TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
+    SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
+    TOLERANCE = 1024 / 8       /* elements' bytes for a bit */
+};
 
 /* A segment that is being encoded with one chain. */
 struct encoding {
@@ -16,72 +21,132 @@ struct encoding {
     bool try_zstd;
     struct ptwm_tail tail;
     struct ptwm_window window;
-    struct ptwm_bytes *stored; /* of each chunk of the window */
-    uint64_t stored_capacity;
+    struct ptwm_float_window fast;
+    const struct ptwm_sampled_choice *rival; /* NULL, or what the first window's model has to be better than */
+    bool is_beaten;                     /* it was not: nothing has been written */
+    bool is_fast;                       /* of the present window: it is in fast, not in window */
+    struct ptwm_output *output;
+    uint64_t position;                  /* behind the chunks written so far, from the segment's start */
 };
 
 /* ------------------------------------------------------------------------------------------------------- chunks */
 
-static enum ptwm_status encode_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
+                                      struct ptwm_plane_record *records, struct ptwm_error *error)
 {
-    struct encoding *e = context;
-    const uint64_t chunk = e->window.first_chunk + task;
-    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
     struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL };
     enum ptwm_status status = PTWM_OK;
 
-    (void)worker;
     if (e->window.set != PTWM_NO_SET) {
         plan.classes = ptwm_window_classes(&e->window, chunk);
         plan.symbols = ptwm_window_symbols(&e->window, chunk);
     }
-    e->stored[task].nbytes = 0;
     for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {
         size_t nbytes;
         const uint8_t *plane = ptwm_window_plane(&e->window, chunk, p, &nbytes);
-        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, &e->stored[task], &records[p],
-                                   error);
+        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, stored, &records[p], error);
     }
     return status;
 }
 
-/* Writes a window's chunks in their order and places them. */
-static enum ptwm_status write_chunks(struct encoding *e, uint64_t *position, struct ptwm_output *output,
-                                     struct ptwm_error *error)
+static uint64_t first_chunk(const struct encoding *e)
+{
+    return e->is_fast ? e->fast.first_chunk : e->window.first_chunk;
+}
+
+/* The memory of a chunk's result: each thread has two. */
+static struct ptwm_bytes *stored_at(const struct encoding *e, size_t slot)
+{
+    return &e->spec->memory[slot / 2].stored[slot % 2];
+}
+
+static enum ptwm_status encode_chunk(void *context, size_t task, size_t slot, unsigned worker, struct ptwm_error *error)
+{
+    struct encoding *e = context;
+    const uint64_t chunk = first_chunk(e) + task;
+    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
+    struct ptwm_bytes *stored = stored_at(e, slot);
+
+    stored->nbytes = 0;
+    if (e->is_fast)
+        return ptwm_float_encode_chunk(&e->fast, chunk, &e->spec->memory[worker].scratch, stored, records, error);
+    return encode_planes(e, chunk, stored, records, error);
+}
+
+/* Writes and places a chunk. */
+static enum ptwm_status write_chunk(void *context, size_t task, size_t slot, struct ptwm_error *error)
 {
     static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
-    enum ptwm_status status = PTWM_OK;
+    struct encoding *e = context;
+    const struct ptwm_bytes *stored = stored_at(e, slot);
+    const uint64_t begin = ptwm_chunk_position(e->position, e->tail.segment.flags);
+    enum ptwm_status status = ptwm_output_write(e->output, zeros, (size_t)(begin - e->position), error);
 
-    for (uint64_t i = 0; i < e->window.n_chunks && status == PTWM_OK; i++) {
-        const uint64_t begin = ptwm_chunk_position(*position, e->tail.segment.flags);
-        status = ptwm_output_write(output, zeros, (size_t)(begin - *position), error);
-        if (status == PTWM_OK)
-            status = ptwm_output_write(output, e->stored[i].data, e->stored[i].nbytes, error);
-        e->tail.chunk_offset[e->window.first_chunk + i] = begin;
-        *position = begin + e->stored[i].nbytes;
-    }
+    if (status == PTWM_OK)
+        status = ptwm_output_write(e->output, stored->data, stored->nbytes, error);
+    e->tail.chunk_offset[first_chunk(e) + task] = begin;
+    e->position = begin + stored->nbytes;
     return status;
 }
 
-static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_output *output, uint64_t *position,
-                                       struct ptwm_error *error)
+/* Prepares the window of n chunks from first on, the fast way if there is one. */
+static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t n, struct ptwm_error *error)
+{
+    e->is_fast = false;
+    if (e->fast.kind != PTWM_FLOAT_NONE) {
+        enum ptwm_status status = ptwm_float_window_fill(&e->fast, first, n, &e->is_fast, error);
+        if (status != PTWM_OK || e->is_fast)
+            return status;
+    }
+    return ptwm_window_fill(&e->window, first, n, error);
+}
+
+/*
+ * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two bytes and
+ * more a 1024th of the raw size is a fair price for the fast way.
+ */
+static bool beats_rival(const struct encoding *e)
+{
+    const int64_t n = (int64_t)e->rival->n_elements, advantage = e->rival->advantage_bits;
+    const int64_t gain = (int64_t)e->fast.undivided_bits - (int64_t)e->fast.symbols_cost_bits;
+    const unsigned width = ptwm_float_width(e->fast.kind);
+    const int64_t price = width > 1 ? (int64_t)e->fast.n * width / TOLERANCE : 0;
+
+    return e->is_fast && (advantage <= 0 || gain + price >= advantage * ((int64_t)e->fast.n / n + 1));
+}
+
+/* Makes room for the segment's beginning and remembers where that is. */
+static enum ptwm_status begin_segment(struct encoding *e, struct ptwm_error *error)
+{
+    enum ptwm_status status = ptwm_segment_pad(e->output, e->tail.segment.flags, error);
+
+    e->tail.segment.offset = ptwm_output_position(e->output);
+    return status;
+}
+
+static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_error *error)
 {
     const uint64_t step = ptwm_window_max_chunks(&e->tail);
+    /* A thread alone writes each chunk while it is in the cache. */
+    const size_t n_slots = e->spec->threads > 1 ? 2 * (size_t)e->spec->threads : 1;
     enum ptwm_status status = PTWM_OK;
 
     for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
         const uint64_t n = e->tail.n_chunks - i < step ? e->tail.n_chunks - i : step;
-        status = ptwm_window_fill(&e->window, i, n, error);
+        status = fill_window(e, i, n, error);
+        if (status == PTWM_OK && i == 0 && e->rival != NULL && !beats_rival(e)) {
+            e->is_beaten = true;
+            break;
+        }
+        if (status == PTWM_OK && i == 0)
+            status = begin_segment(e, error);
         if (status == PTWM_OK)
-            status = ptwm_parallel_for((size_t)n, e->spec->threads, encode_chunk, e, error);
-        if (status == PTWM_OK)
-            status = write_chunks(e, position, output, error);
+            status = ptwm_parallel_in_order((size_t)n, n_slots, e->spec->threads, encode_chunk, write_chunk, e, error);
     }
     return status;
 }
 
-static enum ptwm_status write_tail(struct encoding *e, uint64_t position, struct ptwm_output *output,
-                                   struct ptwm_segment_record *record, struct ptwm_error *error)
+static enum ptwm_status write_tail(struct encoding *e, struct ptwm_segment_record *record, struct ptwm_error *error)
 {
     struct ptwm_bytes bytes = { e->spec->context->allocator, NULL, 0, 0 };
     enum ptwm_status status = ptwm_tail_write(&e->tail, &bytes);
@@ -89,64 +154,70 @@ static enum ptwm_status write_tail(struct encoding *e, uint64_t position, struct
     if (status != PTWM_OK)
         status = ptwm_fail(error, status, "a segment's tail");
     else
-        status = ptwm_output_write(output, bytes.data, bytes.nbytes, error);
+        status = ptwm_output_write(e->output, bytes.data, bytes.nbytes, error);
     *record = e->tail.segment;
     record->tail_nbytes = bytes.nbytes;
-    record->stored_nbytes = position + bytes.nbytes;
+    record->stored_nbytes = e->position + bytes.nbytes;
     ptwm_bytes_release(&bytes);
     return status;
 }
 
 /* ------------------------------------------------------------------------------------------------------- chains */
 
+/* Whether there is a fast way: one label step of floats, coded with label rANS, and nothing else to be tried. */
+static bool has_fast_way(const struct ptwm_encode_spec *spec, bool try_zstd)
+{
+    return !spec->plain && !spec->no_labels && !try_zstd &&
+           (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
+}
+
 static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
-                                       const struct ptwm_parsed_chain *chain, bool try_zstd)
+                                       const struct ptwm_parsed_chain *chain, bool try_zstd, struct ptwm_output *output)
 {
     memset(e, 0, sizeof *e);
     e->spec = spec;
     e->try_zstd = try_zstd;
+    e->output = output;
     if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     ptwm_window_init(&e->window, spec, &e->tail);
-    e->stored_capacity = ptwm_window_max_chunks(&e->tail);
-    if (e->stored_capacity > e->tail.n_chunks)
-        e->stored_capacity = e->tail.n_chunks;
-    e->stored = ptwm_calloc(spec->context->allocator, e->stored_capacity, sizeof *e->stored);
-    for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
-        e->stored[i].allocator = spec->context->allocator;
-    return e->stored != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+    ptwm_float_window_init(&e->fast, spec, &e->tail, &spec->memory[0]);
+    if (!has_fast_way(spec, try_zstd))
+        e->fast.kind = PTWM_FLOAT_NONE;
+    return PTWM_OK;
 }
 
 static void end_encoding(struct encoding *e)
 {
-    for (uint64_t i = 0; e->stored != NULL && i < e->stored_capacity; i++)
-        ptwm_bytes_release(&e->stored[i]);
-    ptwm_release(e->spec->context->allocator, e->stored, e->stored_capacity, sizeof *e->stored);
+    if (e->fast.spec != NULL)
+        ptwm_float_window_release(&e->fast, &e->spec->memory[0]);
     if (e->window.spec != NULL)
         ptwm_window_release(&e->window);
     if (e->tail.allocator != NULL)
         ptwm_tail_release(&e->tail);
 }
 
-/* Encodes with one chain. */
+/*
+ * Encodes with one chain. If rival is not NULL, *is_beaten tells whether other chains promise to be better; then nothing has
+ * been written.
+ */
 static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                    bool try_zstd, struct ptwm_output *output, struct ptwm_segment_record *record,
+                                    bool try_zstd, const struct ptwm_sampled_choice *rival, bool *is_beaten,
+                                    struct ptwm_output *output, struct ptwm_segment_record *record,
                                     struct ptwm_error *error)
 {
     struct encoding e;
-    enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd);
-    uint64_t position = 0;
+    enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd, output);
 
+    e.rival = rival;
     if (status != PTWM_OK)
         status = ptwm_fail(error, status, "a segment");
     if (status == PTWM_OK)
-        status = ptwm_segment_pad(output, e.tail.segment.flags, error);
-    if (status == PTWM_OK) {
-        e.tail.segment.offset = ptwm_output_position(output);
-        status = encode_windows(&e, output, &position, error);
-    }
-    if (status == PTWM_OK)
-        status = write_tail(&e, position, output, record, error);
+        status = encode_windows(&e, error);
+    if (status == PTWM_OK && !e.is_beaten)
+        status = write_tail(&e, record, error);
+    if (is_beaten != NULL)
+        *is_beaten = e.is_beaten;
     end_encoding(&e);
     return status;
 }
@@ -159,47 +230,103 @@ static int discard(void *context, const void *data, size_t nbytes)
     return 0;
 }
 
-/* Finds the chain whose result is the smallest, by encoding with each and throwing the results away. */
-static enum ptwm_status try_all(const struct ptwm_encode_spec *spec, bool try_zstd, size_t *best,
-                                struct ptwm_error *error)
+/* Finds out, or estimates, the length that encoding with a chain gives. */
+typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error);
+
+/* By encoding, and throwing the result away. */
+static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                  bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
 {
     const struct ptwm_sink nowhere = { discard, NULL };
+    struct ptwm_segment_record record;
+    struct ptwm_output *output;
+    enum ptwm_status status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
+
+    if (status != PTWM_OK)
+        return status;
+    status = encode_with(spec, chain, try_zstd, NULL, NULL, output, &record, error);
+    if (status == PTWM_OK)
+        *nbytes = record.stored_nbytes;
+    ptwm_output_close(output);
+    return status;
+}
+
+/* By statistics of the first window. */
+static enum ptwm_status estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
+{
+    (void)try_zstd;
+    return ptwm_estimate_chain(spec, chain, nbytes, error);
+}
+
+/* A way to encode: a chain, and whether its symbols are left to the codecs of bytes. */
+struct way {
+    size_t chain;
+    bool no_labels;
+};
+
+/*
+ * Whether the symbols of a chain may be better off without labels: where there are so few that the tables and the lanes'
+ * states of label rANS cost more than it gives.
+ */
+static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
+{
+    return spec->method == PTWM_METHOD_MICROSCALE && chain->label != NULL && chain->label->bits <= 8 &&
+           (spec->nbytes <= PTWM_FEW_NBYTES || spec->chunk_nbytes <= PTWM_FEW_NBYTES);
+}
+
+/* Finds the way whose result is the smallest, by that measure. */
+static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, bool try_zstd,
+                                      struct way *best, struct ptwm_error *error)
+{
     uint64_t best_nbytes = UINT64_MAX;
     enum ptwm_status status = PTWM_OK;
 
-    *best = 0;
-    for (size_t i = 0; i < spec->n_chains && spec->n_chains > 1 && status == PTWM_OK; i++) {
-        struct ptwm_segment_record record;
-        struct ptwm_output *output;
-        status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
-        if (status != PTWM_OK)
-            break;
-        status = encode_with(spec, &spec->chains[i], try_zstd, output, &record, error);
-        if (status == PTWM_OK && record.stored_nbytes < best_nbytes) {
-            best_nbytes = record.stored_nbytes;
-            *best = i;
+    best->chain = 0;
+    best->no_labels = false;
+    if (spec->n_chains == 1 && !may_go_without_labels(spec, &spec->chains[0]))
+        return PTWM_OK;
+    for (size_t i = 0; i < 2 * spec->n_chains && status == PTWM_OK; i++) {
+        const struct ptwm_parsed_chain *chain = &spec->chains[i / 2];
+        struct ptwm_encode_spec variant = *spec;
+        uint64_t nbytes = UINT64_MAX;
+        variant.no_labels = i % 2 != 0;
+        if (variant.no_labels && !may_go_without_labels(spec, chain))
+            continue;
+        status = measure(&variant, chain, try_zstd, &nbytes, error);
+        if (status == PTWM_OK && nbytes < best_nbytes) {
+            best_nbytes = nbytes;
+            best->chain = i / 2;
+            best->no_labels = variant.no_labels;
         }
-        ptwm_output_close(output);
     }
     return status;
 }
 
-/* Finds the chain that is estimated to give the smallest result. */
-static enum ptwm_status estimate_all(const struct ptwm_encode_spec *spec, size_t *best, struct ptwm_error *error)
+/*
+ * Encodes floats with their label chain, if that turns out to be the best by a sample and then by the first window's model:
+ * then *is_done. Else finds the way that is the best.
+ */
+static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struct way *best, bool *is_done,
+                                      struct ptwm_output *output, struct ptwm_segment_record *record,
+                                      struct ptwm_error *error)
 {
-    uint64_t best_nbytes = UINT64_MAX;
+    struct ptwm_sampled_choice choice = { 0, 0, 0, 0, false };
+    const bool is_sampled = ptwm_sample_chains(spec, &choice);
     enum ptwm_status status = PTWM_OK;
+    bool is_beaten = true;
 
-    *best = 0;
-    for (size_t i = 0; i < spec->n_chains && spec->n_chains > 1 && status == PTWM_OK; i++) {
-        uint64_t nbytes = UINT64_MAX;
-        status = ptwm_estimate_chain(spec, &spec->chains[i], &nbytes, error);
-        if (status == PTWM_OK && nbytes < best_nbytes) {
-            best_nbytes = nbytes;
-            *best = i;
-        }
+    if (is_sampled && !choice.is_hopeless) {
+        status = encode_with(spec, &spec->chains[choice.label], false, &choice, &is_beaten, output, record, error);
+        *is_done = status != PTWM_OK || !is_beaten;
+        if (*is_done)
+            return status;
     }
-    return status;
+    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES)
+        return find_best_way(spec, estimate_chain, false, best, error);
+    best->chain = choice.rival;
+    return PTWM_OK;
 }
 
 enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
@@ -210,15 +337,24 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
                                        ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
+    struct ptwm_encode_spec variant = *spec, sample = *spec;
+    struct way best = { 0, false };
     enum ptwm_status status;
-    size_t best;
+    bool is_done = false;
 
-    if (chosen && !suspicious && !spec->chains_are_callers)
-        status = estimate_all(spec, &best, error);
-    else
-        status = try_all(spec, try_zstd, &best, error);
+    if (!chosen || suspicious || spec->chains_are_callers) {
+        status = find_best_way(spec, try_chain, try_zstd, &best, error);
+    } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
+        sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
+        status = find_best_way(&sample, try_chain, false, &best, error);
+    } else {
+        status = encode_floats(spec, &best, &is_done, output, record, error);
+    }
+    if (is_done)
+        return status;
+    variant.no_labels = best.no_labels;
     if (status == PTWM_OK)
-        status = encode_with(spec, &spec->chains[best], try_zstd, output, record, error);
+        status = encode_with(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);
     return status;
 }
 

@@ -8,7 +8,13 @@
 #include "mapping.h"
 #include "segment.h"
 
-enum { PTWM_MIN_CHUNK_NBYTES = 4096, PTWM_DEFAULT_CHUNK_NBYTES = 1 << 20 };
+enum {
+    PTWM_MIN_CHUNK_NBYTES = 4096,
+    PTWM_DEFAULT_CHUNK_NBYTES = 1 << 20,
+    PTWM_FEW_NBYTES = 512 << 10 /* up to here the tables and states of label rANS count */
+};
+
+struct ptwm_encode_memory; /* float_encode.h */
 
 struct ptwm_encode_spec {
     const uint8_t *data; /* raw bytes, little-endian */
@@ -18,15 +24,19 @@ struct ptwm_encode_spec {
     const struct ptwm_parsed_chain *chains; /* candidates; each one's granule divides nbytes */
     size_t n_chains;     /* at least 1 */
     bool chains_are_callers; /* not the STANDARD table's: all are tried in full */
+    bool plain;          /* for tests: no fast ways, only the general ones, which give the same */
+    bool no_labels;      /* leaves symbols to the codecs of bytes: their tables are smaller, if that is what counts */
     bool checked;        /* store CRCs of planes */
     uint64_t chunk_nbytes;
     unsigned threads;
     const struct ptwm_codec_context *context;
+    struct ptwm_encode_memory *memory; /* max(1, threads) of them */
 };
 
 /*
- * Encodes a segment, appends it to output (with the padding that it needs) and fills *record. Memory beyond the output is
- * bounded by a window of 16 MiB or one chunk, whatever nbytes is. The bytes depend on the spec alone, not on threads.
+ * Encodes a segment, appends it to output (with the padding that it needs) and fills *record. Memory beyond the output
+ * is bounded by a window of 16 MiB or one chunk, whatever nbytes is. The bytes depend on the spec alone, not on
+ * threads.
  */
 enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
                                      struct ptwm_segment_record *record, struct ptwm_error *error);

@@ -17,7 +17,10 @@ enum ptwm_status ptwm_fail(struct ptwm_error *error, enum ptwm_status status, co
 /* PTWM_ERR_IO with an errno value and what was being done ("read"). */
 enum ptwm_status ptwm_fail_os(struct ptwm_error *error, int os_error, const char *what);
 
-/* Sets the tensor and file offset of an error (may be NULL), each only if it has none yet. Pass PTWM_NONE to leave one out. */
+/*
+ * Sets the tensor and file offset of an error (may be NULL), each only if it has none yet. Pass PTWM_NONE to leave one
+ * out.
+ */
 void ptwm_fail_at(struct ptwm_error *error, uint64_t tensor, uint64_t file_offset);
 
 #endif

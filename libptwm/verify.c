@@ -1,8 +1,8 @@
 /*
  * Verifying a whole file: padding, tails, CRCs, that everything decodes, payload hashes.
  *
- * Segment by segment; within one, a window of chunks at a time is decoded in parallel and fed to the hashes of the tensors
- * that lie in it.
+ * Segment by segment; within one, a window of chunks at a time is decoded in parallel and fed to the hashes of the
+ * tensors that lie in it.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,9 @@
 #include "threads.h"
 #include "xxh3.h"
 
-/* A range of the segment whose hash is being computed, and the tensors (all of the same range) that claim to have it. */
+/*
+ * A range of the segment whose hash is being computed, and the tensors (all of the same range) that claim to have it.
+ */
 struct hashed_range {
     uint64_t begin, end;
     size_t first, n; /* of the tensors in struct verification's order */

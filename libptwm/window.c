@@ -45,6 +45,12 @@ uint64_t ptwm_window_max_chunks(const struct ptwm_tail *tail)
 
 /* ------------------------------------------------------------------------------------------------------- access */
 
+/* Whether the data is its own only plane, of which there is no need of a copy. */
+static bool is_plain(const struct ptwm_window *w)
+{
+    return w->tail->chain.n_steps == 0;
+}
+
 static uint8_t *plane_of(const struct ptwm_window *w, uint64_t chunk, uint32_t plane)
 {
     const size_t raw_nbytes = ptwm_tail_chunk_nbytes(w->tail, chunk);
@@ -58,7 +64,7 @@ static uint8_t *plane_of(const struct ptwm_window *w, uint64_t chunk, uint32_t p
 const uint8_t *ptwm_window_plane(const struct ptwm_window *w, uint64_t chunk, uint32_t plane, size_t *nbytes)
 {
     *nbytes = (size_t)ptwm_plane_nbytes(&w->tail->chain, plane, ptwm_tail_chunk_nbytes(w->tail, chunk));
-    return plane_of(w, chunk, plane);
+    return is_plain(w) ? w->spec->data + chunk * w->tail->chunk_nbytes : plane_of(w, chunk, plane);
 }
 
 /* Elements of the window that lie before a chunk of it. */
@@ -144,8 +150,12 @@ static enum ptwm_status shift_chunk(void *context, size_t task, unsigned worker,
     return PTWM_OK;
 }
 
-/* Symbols per octave: floats whose symbol ends in k bits of mantissa have 2^k; what has no exponent has 1. */
-static uint32_t symbols_per_octave(const struct ptwm_step *label)
+bool ptwm_shifts_are_worth_a_look(uint64_t n_columns, uint64_t n)
+{
+    return n_columns >= MIN_COLUMNS && n_columns <= PTWM_MAX_COLUMNS && n / n_columns >= MIN_ROWS;
+}
+
+uint32_t ptwm_symbols_per_octave(const struct ptwm_step *label)
 {
     return label->width == 2 && label->shift == 6 && label->bits == 9     ? 2
            : label->width == 4 && label->shift == 6 && label->bits == 9   ? 2
@@ -164,13 +174,13 @@ static enum ptwm_status find_shifts(struct ptwm_window *w, struct ptwm_error *er
     bool pays = false;
     int16_t *shift;
 
-    if (n_columns < MIN_COLUMNS || n_columns > PTWM_MAX_COLUMNS || n_elements(w) / n_columns < MIN_ROWS)
+    if (!ptwm_shifts_are_worth_a_look(n_columns, n_elements(w)))
         return PTWM_OK;
     shift = ptwm_alloc(allocator, n_columns, sizeof *shift);
     if (shift == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "column shifts");
     status = ptwm_label_find_shifts(allocator, symbols_of(w, w->first_chunk), (size_t)(n_elements(w) / n_columns),
-                                    (uint32_t)n_columns, tail->model.bits, symbols_per_octave(tail->chain.label), shift,
+                                    (uint32_t)n_columns, tail->model.bits, ptwm_symbols_per_octave(tail->chain.label), shift,
                                     &pays);
     if (status == PTWM_OK && pays)
         status = ptwm_label_model_set_shifts(&w->tail->model, shift, (uint32_t)n_columns);
@@ -199,7 +209,8 @@ static enum ptwm_status find_set(struct ptwm_window *w, struct ptwm_error *error
 enum ptwm_status ptwm_window_fill(struct ptwm_window *w, uint64_t first_chunk, uint64_t n_chunks,
                                   struct ptwm_error *error)
 {
-    const bool wants_model = w->tail->chain.label != NULL && (w->spec->method == PTWM_METHOD_MICROSCALE ||
+    const bool wants_model = w->tail->chain.label != NULL && !w->spec->no_labels &&
+                             (w->spec->method == PTWM_METHOD_MICROSCALE ||
                                                               w->spec->method == PTWM_METHOD_RANS);
     enum ptwm_status status;
 
@@ -207,6 +218,8 @@ enum ptwm_status ptwm_window_fill(struct ptwm_window *w, uint64_t first_chunk, u
     w->n_chunks = n_chunks;
     w->set = PTWM_NO_SET;
     w->symbols_cost_bits = 0;
+    if (is_plain(w))
+        return PTWM_OK;
     if (ptwm_bytes_scratch(&w->planes, n_chunks * w->chunk_planes_nbytes) == NULL ||
         (wants_model && ptwm_bytes_scratch(&w->symbols, n_elements(w) * sizeof(uint16_t)) == NULL))
         return ptwm_fail(error, PTWM_ERR_MEMORY, "%llu chunks", (unsigned long long)n_chunks);

@@ -1,6 +1,6 @@
 /*
- * A window of a segment in the making: a run of chunks, split into planes, with the model of their symbols. Windows bound the
- * encoder's memory; within one, chunks are worked on in parallel.
+ * A window of a segment in the making: a run of chunks, split into planes, with the model of their symbols. Windows
+ * bound the encoder's memory; within one, chunks are worked on in parallel.
  */
 #ifndef PTWM_WINDOW_H
 #define PTWM_WINDOW_H
@@ -33,6 +33,11 @@ uint64_t ptwm_window_max_chunks(const struct ptwm_tail *tail);
  */
 enum ptwm_status ptwm_window_fill(struct ptwm_window *window, uint64_t first_chunk, uint64_t n_chunks,
                                   struct ptwm_error *error);
+
+/* Whether column shifts are worth a look in a window of n elements. */
+bool ptwm_shifts_are_worth_a_look(uint64_t n_columns, uint64_t n);
+/* Symbols per octave: floats whose symbol ends in k bits of mantissa have 2^k; what has no exponent has 1. */
+uint32_t ptwm_symbols_per_octave(const struct ptwm_step *label);
 
 /* A plane of the window's chunk number chunk (counted from the segment's start) and its length. */
 const uint8_t *ptwm_window_plane(const struct ptwm_window *window, uint64_t chunk, uint32_t plane, size_t *nbytes);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bits.h"
+#include "cpu_features.h"
 #include "ptwm.h"
 
 #define PRIME32_1 0x9E3779B1u
@@ -184,10 +185,40 @@ static void scramble(uint64_t acc[8])
         acc[i] = (acc[i] ^ acc[i] >> 47 ^ ptwm_load64(secret + 128 + 8 * i)) * PRIME32_1;
 }
 
+static void add_blocks_c99(uint64_t acc[8], const uint8_t *p, size_t n_blocks)
+{
+    for (; n_blocks > 0; n_blocks--, p += STRIPES_PER_BLOCK * STRIPE_NBYTES) {
+        accumulate(acc, p, secret, STRIPES_PER_BLOCK);
+        scramble(acc);
+    }
+}
+
+#if defined(PTWM_X86)
+#include "x86/xxh3_impl.h"
+#endif
+
+/* Adds whole blocks. */
+static void add_blocks(uint64_t acc[8], const uint8_t *p, size_t n_blocks)
+{
+#if defined(PTWM_X86)
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512) {
+        add_blocks_avx512(acc, p, n_blocks);
+        return;
+    }
+    if (ptwm_cpu_level() == PTWM_CPU_AVX2) {
+        add_blocks_avx2(acc, p, n_blocks);
+        return;
+    }
+#endif
+    add_blocks_c99(acc, p, n_blocks);
+}
+
 /* Adds n stripes, of which in_block have already been added since the last scrambling; returns the new in_block. */
 static uint32_t accumulate_blocks(uint64_t acc[8], uint32_t in_block, const uint8_t *p, size_t n)
 {
-    while (n >= STRIPES_PER_BLOCK - in_block) {
+    size_t n_blocks;
+
+    if (in_block > 0 && n >= STRIPES_PER_BLOCK - in_block) {
         size_t now = STRIPES_PER_BLOCK - in_block;
 
         accumulate(acc, p, secret + 8 * (size_t)in_block, now);
@@ -196,6 +227,10 @@ static uint32_t accumulate_blocks(uint64_t acc[8], uint32_t in_block, const uint
         n -= now;
         in_block = 0;
     }
+    n_blocks = in_block == 0 ? n / STRIPES_PER_BLOCK : 0;
+    add_blocks(acc, p, n_blocks);
+    p += n_blocks * STRIPES_PER_BLOCK * STRIPE_NBYTES;
+    n -= n_blocks * STRIPES_PER_BLOCK;
     accumulate(acc, p, secret + 8 * (size_t)in_block, n);
     return in_block + (uint32_t)n;
 }

@@ -1,0 +1,51 @@
+/*
+ * From a float tensor's raw bytes straight to what coding takes: bins and labels, packed rests, low halves. Each function
+ * gives what ptwm_chain_split and the tables of label_analyse.h would give step by step; there are versions of each for
+ * several vector instruction sets, which give the same.
+ */
+#ifndef PTWM_FLOAT_SPLIT_H
+#define PTWM_FLOAT_SPLIT_H
+
+#include "chain.h"
+#include "label_analyse.h"
+
+/* The label steps that there are kernels for. */
+enum ptwm_float_kind {
+    PTWM_FLOAT_NONE,
+    PTWM_FLOAT_B16_9, /* label(2, 6, 9): bfloat16, exponent and a mantissa bit */
+    PTWM_FLOAT_B16_8, /* label(2, 7, 8): bfloat16, exponent */
+    PTWM_FLOAT_F32_9, /* label(4, 6, 9) */
+    PTWM_FLOAT_F32_8, /* label(4, 7, 8) */
+    PTWM_FLOAT_F16_6, /* label(2, 9, 6): float16, exponent and a mantissa bit */
+    PTWM_FLOAT_F8_5   /* label(1, 2, 5) */
+};
+/* The kind of a chain that is one such step and nothing else, or PTWM_FLOAT_NONE. */
+enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain);
+
+unsigned ptwm_float_width(enum ptwm_float_kind kind);
+unsigned ptwm_float_bits(enum ptwm_float_kind kind);      /* of a symbol */
+unsigned ptwm_float_rest_bits(enum ptwm_float_kind kind);
+unsigned ptwm_float_n_low(enum ptwm_float_kind kind);     /* low planes: 0 or 1 */
+
+/* The symbols of n elements, before shifts. */
+void ptwm_float_symbols(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols);
+
+/*
+ * The bins of n elements; first is that of a range of bins. shift has each element's shift (below 2^bits), or is NULL.
+ */
+void ptwm_float_bins(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                     uint8_t *bins);
+/* The histogram of n <= PTWM_MAX_COUNTED_UNIT bins. */
+void ptwm_count_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS]);
+/* Replaces each bin b by map[b]; returns the OR of the results. */
+uint8_t ptwm_map_bins(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS]);
+
+/* Packs the rests of n elements into ptwm_rest_nbytes(n, rest_bits) bytes. */
+void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed);
+/* The low halves of n elements of 4 bytes, 2 bytes each; returns their OR. */
+uint16_t ptwm_float_lows(const uint8_t *raw, size_t n, uint8_t *low);
+
+/* Orders the labels of elements of one byte by lanes (FORMAT.md, section 7.2): even ones of each whole 64 first. */
+void ptwm_float_lane_order(uint8_t *labels, size_t n);
+
+#endif

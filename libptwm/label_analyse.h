@@ -1,0 +1,95 @@
+/*
+ * The parts of the analysis of label_analyse.c: what it counts, and its steps. Everything is integer arithmetic in a fixed
+ * order, so that the same data gives the same model everywhere.
+ *
+ *   label_bins.c     which symbols are counted
+ *   label_shifts.c   column shifts
+ *   label_classes.c  how units are divided in classes (expectation maximisation)
+ *   label_tables.c   from counts to a class's table
+ */
+#ifndef PTWM_LABEL_ANALYSE_H
+#define PTWM_LABEL_ANALYSE_H
+
+#include "label.h"
+
+/*
+ * A unit's histogram has 64 bins: bins 0 .. n - 1 count the symbols that may become labels, OTHER_BIN all the others, and
+ * ZERO_BIN symbol 0, which is frequent in sparse weights and far from everything else.
+ */
+enum {
+    PTWM_N_BINS = 64,
+    PTWM_SYMBOL_BINS = 62,
+    PTWM_OTHER_BIN = 62,
+    PTWM_ZERO_BIN = 63,
+    PTWM_MAX_COUNTED_UNIT = 32640, /* elements: counts are u16, and signed to some vector instructions */
+    PTWM_ANALYSED_CLASSES = 4      /* more gain little, and vector kernels keep the tables of four in registers */
+};
+
+struct ptwm_label_bins {
+    bool is_range;                 /* symbol[i] = first + i */
+    uint16_t first;
+    uint32_t n;                    /* at most PTWM_SYMBOL_BINS */
+    uint16_t symbol[PTWM_N_BINS];  /* ascending, not 0; [PTWM_ZERO_BIN] is 0 */
+};
+
+/*
+ * Chooses a range of symbols as bins by the histogram (2^bits entries) of a sample. False if a range would leave too many
+ * out; then ptwm_label_list_bins lists the most frequent symbols of a full histogram.
+ */
+bool ptwm_label_range_bins(struct ptwm_label_bins *bins, const uint32_t *histogram, unsigned bits);
+void ptwm_label_list_bins(struct ptwm_label_bins *bins, const uint32_t *histogram, unsigned bits);
+
+/*
+ * Where such a sample is taken: number of blocks of PTWM_SAMPLE_BLOCK elements of a window of n; ptwm_label_sample_block says
+ * where block number i begins. If n is less than all blocks together, there is one block, all n elements.
+ */
+enum { PTWM_SAMPLE_BLOCK = 256, PTWM_SAMPLE_BLOCKS = 32, PTWM_SAMPLE_ELEMENTS = PTWM_SAMPLE_BLOCK * PTWM_SAMPLE_BLOCKS };
+size_t ptwm_label_sample_blocks(size_t n);
+size_t ptwm_label_sample_block(size_t n, size_t i);
+
+/* A window that has been counted. */
+struct ptwm_label_counted {
+    const struct ptwm_allocator *allocator;
+    const struct ptwm_label_bins *bins;
+    size_t n;                   /* elements */
+    unsigned bits;
+    uint32_t unit;              /* at most PTWM_MAX_COUNTED_UNIT */
+    size_t n_units;
+    const uint16_t *histograms; /* PTWM_N_BINS for each unit */
+};
+
+/* ptwm_label_find_set of label.h, from the counts. *undivided_bits is what one class for all units would cost. */
+enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, struct ptwm_label_set *set,
+                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *undivided_bits);
+
+/*
+ * Assigns each step-th unit of n_units to the class that codes it with the fewest bits (of equals the first), and adds its
+ * histogram to the class's counts. Costs are in 1 / 256 bit. With several versions; label_classes.c.
+ */
+void ptwm_label_assign(const uint16_t *histograms, size_t n_units, size_t step,
+                       const int16_t costs[PTWM_ANALYSED_CLASSES][PTWM_N_BINS], uint8_t *classes,
+                       uint32_t counts[PTWM_ANALYSED_CLASSES][PTWM_N_BINS]);
+
+/* What table building has to know. exception_cost: of an exception without the label that stands in, in 1 / 65536 bit. */
+struct ptwm_table_maker {
+    const struct ptwm_label_bins *bins;
+    unsigned bits;
+    uint32_t exception_cost;
+};
+void ptwm_label_make_table(const struct ptwm_table_maker *maker, const uint32_t counts[PTWM_N_BINS],
+                           struct ptwm_label_table *table);
+/* What a symbol in each bin costs with a table, in 1 / 65536 bit; exceptions with the label that stands in. */
+void ptwm_label_table_costs(const struct ptwm_table_maker *maker, const struct ptwm_label_table *table,
+                            uint64_t costs[PTWM_N_BINS]);
+
+/*
+ * ptwm_label_find_shifts of label.h from a sample of rows: those numbered ptwm_label_sample_row(n_rows, n_columns, 0 ..
+ * ptwm_label_sample_rows(n_rows, n_columns) - 1), copied one behind the other.
+ */
+size_t ptwm_label_sample_rows(size_t n_rows, uint32_t n_columns);
+size_t ptwm_label_sample_row(size_t n_rows, uint32_t n_columns, size_t i);
+enum ptwm_status ptwm_label_find_sampled_shifts(const struct ptwm_allocator *allocator, const uint16_t *symbols,
+                                                size_t n_rows, uint32_t n_columns, unsigned bits, uint32_t step,
+                                                int16_t *shift, bool *pays);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * Coding with label rANS for callers who have labels already: an encoder is made of a set once, and then codes any number
+ * of chunks, on any number of threads.
+ */
+#ifndef PTWM_LABEL_ENCODE_H
+#define PTWM_LABEL_ENCODE_H
+
+#include "label.h"
+
+#if defined(__GNUC__)
+#define PTWM_ALIGNED(n) __attribute__((aligned(n)))
+#else
+#define PTWM_ALIGNED(n)
+#endif
+
+enum {
+    PTWM_LABEL_MASK = 31,
+    PTWM_IS_EXCEPTION = 128, /* in a label: coded as the label in the low bits, and then patched */
+    PTWM_N_SLOTS = PTWM_FREQUENCY_TOTAL / PTWM_FREQUENCY_GRANULE
+};
+
+/* What coding one label takes. */
+struct ptwm_label_coder {
+    uint32_t frequency;
+    uint32_t reciprocal; /* floor(x / frequency) = (x >> 3) * reciprocal >> shift, for all x < 2^32 */
+    uint32_t shift;
+    uint32_t first_slot; /* of the label in inverse */
+};
+
+/*
+ * The alias table backwards, without a large table. A label's ranks lie in pieces: one in its own bucket and one in each
+ * bucket that it is the alias of, at most 63 pieces for all labels together. Within a piece, the state's low half is
+ * 32 rank + a constant (modulo 2^16), whose bytes are high and bucket. Pieces are found by cells of 1024 ranks of a label:
+ * the number of the piece at the cell's beginning, plus one for each of the limits (in units of 8 ranks) that are passed.
+ * Real weights take up to four limits a cell; where there are more, is_usable is false.
+ */
+enum { PTWM_PIECE_CELLS = 128, PTWM_PIECE_CELL_RANKS = 1024, PTWM_PIECE_LIMITS = 4 };
+struct ptwm_pieces {
+    bool is_usable;
+    uint8_t first_cell[64]; /* of each label; padded to a vector's length */
+    uint8_t first_piece[PTWM_PIECE_CELLS];
+    uint8_t limits[PTWM_PIECE_LIMITS][PTWM_PIECE_CELLS]; /* 255: none */
+    uint8_t high[64], bucket[64];        /* of each piece */
+};
+
+struct ptwm_class_encoder {
+    struct ptwm_label_coder labels[PTWM_MAX_LABELS];
+    /* For vector kernels: frequency | first_slot << 16; 1 / frequency, a little less; bytes of the former. */
+    uint32_t packed[PTWM_MAX_LABELS];
+    float reciprocals[PTWM_MAX_LABELS];
+    uint8_t packed_bytes[4][PTWM_MAX_LABELS];
+    struct ptwm_pieces pieces;
+    /*
+     * The low half of the state from which the decoder gets (label, rank), for each rank that is a multiple of 8. Gathers
+     * take 32 bits at a time, hence one more.
+     */
+    uint16_t inverse[PTWM_N_SLOTS + 2];
+    uint8_t most_frequent; /* label, which exceptions are coded as */
+};
+
+struct ptwm_label_encoder {
+    const struct ptwm_allocator *allocator;
+    uint32_t n_classes;
+    struct ptwm_class_encoder *by_class;
+};
+
+/* Begin with { 0 }. The set is not needed any more afterwards. PTWM_ERR_MEMORY. */
+enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
+                                         const struct ptwm_label_set *set);
+void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder);
+
+struct ptwm_label_chunk {
+    size_t n;               /* elements, at least 1 */
+    uint8_t width;          /* of the label step: width 1 has its own order of lanes */
+    uint32_t unit;
+    uint32_t set;           /* its number */
+    const uint8_t *classes; /* of the units */
+};
+
+/* How many lanes a chunk has. */
+uint32_t ptwm_label_n_lanes(size_t n);
+/* How many of n labels are coded in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are. */
+size_t ptwm_label_n_ordered(size_t n, uint8_t width);
+
+/* A chunk that is being coded, from its end. */
+struct ptwm_label_coding {
+    const struct ptwm_label_encoder *encoder;
+    const struct ptwm_label_chunk *chunk;
+    uint32_t states[PTWM_MAX_LANES] PTWM_ALIGNED(64);
+    uint8_t *words, *words_end;
+};
+/* room has 2 n bytes, which the coding uses until its end. */
+void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
+                      const struct ptwm_label_chunk *chunk, uint8_t *room);
+/*
+ * Codes elements begin .. end - 1, whose labels these are. The first call's end is n, each other one's the begin of the one
+ * before, the last one's begin 0; each begin is a multiple of the unit.
+ */
+void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end);
+/* What ptwm_label_end needs room for. */
+size_t ptwm_label_end_bound(const struct ptwm_label_coding *coding, size_t exceptions_nbytes);
+/* Writes the chunk with its exceptions, which are given as they are stored; returns its length. */
+size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, const uint8_t *exceptions,
+                      size_t exceptions_nbytes, uint8_t *dst);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Column shifts: how much larger the weights of a column are than those of others, in symbols.
+ */
+#include "cpu_features.h"
+#include "label_analyse.h"
+#include "log2_fixed.h"
+
+enum {
+    SHIFT_WINDOW = 64,
+    MAX_ROWS = 256,                /* of a sample: a column's mean is then known to a fraction of a symbol */
+    MAX_SAMPLED_ELEMENTS = 1 << 20,
+    COUNTED_ELEMENTS = 1 << 13     /* for the question whether shifts pay */
+};
+
+/* ------------------------------------------------------------------------------------------------- the sample */
+
+size_t ptwm_label_sample_rows(size_t n_rows, uint32_t n_columns)
+{
+    size_t n = MAX_SAMPLED_ELEMENTS / n_columns;
+    n = n > MAX_ROWS ? MAX_ROWS : n < 8 ? 8 : n;
+    return n < n_rows ? n : n_rows;
+}
+
+size_t ptwm_label_sample_row(size_t n_rows, uint32_t n_columns, size_t i)
+{
+    return (size_t)((uint64_t)n_rows * i / ptwm_label_sample_rows(n_rows, n_columns));
+}
+
+/* ------------------------------------------------------------------------------------------------- shifts */
+
+/* The SHIFT_WINDOW neighbouring symbols that hold the most elements: where columns' means are taken. */
+static uint32_t find_shift_window(const uint32_t *histogram, uint32_t n_bins)
+{
+    uint64_t sum = 0, best_sum = 0;
+    uint32_t best = 0;
+    for (uint32_t s = 0; s < n_bins; s++) {
+        sum += histogram[s];
+        if (s >= SHIFT_WINDOW)
+            sum -= histogram[s - SHIFT_WINDOW];
+        if (sum > best_sum) {
+            best_sum = sum;
+            best = s + 1 >= SHIFT_WINDOW ? s + 1 - SHIFT_WINDOW : 0;
+        }
+    }
+    return best;
+}
+
+/*
+ * Sums of the symbols in first .. first + SHIFT_WINDOW - 1, less first, and their number, for each column. 16 bits hold the
+ * sums of MAX_ROWS rows, and let compilers, which vectorise this, use short vectors.
+ */
+#define DEFINE_SUM_COLUMNS(name, attributes)                                                                            \
+    attributes static void name(const uint16_t *symbols, size_t n_rows, uint32_t n_columns, uint32_t first,             \
+                                uint16_t *sums, uint16_t *counts)                                                       \
+    {                                                                                                                   \
+        for (size_t row = 0; row < n_rows; row++, symbols += n_columns)                                                 \
+            for (uint32_t c = 0; c < n_columns; c++) {                                                                  \
+                uint16_t value = (uint16_t)(symbols[c] - first), inside = (uint16_t)(value < SHIFT_WINDOW ? 0xffff : 0); \
+                sums[c] = (uint16_t)(sums[c] + (value & inside));                                                       \
+                counts[c] = (uint16_t)(counts[c] - inside);                                                             \
+            }                                                                                                           \
+    }
+
+DEFINE_SUM_COLUMNS(sum_columns_c99, )
+#if defined(PTWM_X86)
+DEFINE_SUM_COLUMNS(sum_columns_avx2, __attribute__((target("avx2"))))
+#endif
+
+static void sum_columns(const uint16_t *symbols, size_t n_rows, uint32_t n_columns, uint32_t first, uint16_t *sums,
+                        uint16_t *counts)
+{
+#if defined(PTWM_X86)
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512 || ptwm_cpu_level() == PTWM_CPU_AVX2) {
+        sum_columns_avx2(symbols, n_rows, n_columns, first, sums, counts);
+        return;
+    }
+#endif
+    sum_columns_c99(symbols, n_rows, n_columns, first, sums, counts);
+}
+
+/* round((sum / count - mean) / step) * step, the mean in units of 1 / 65536. */
+static int column_shift(uint32_t sum, uint32_t count, uint64_t mean, uint32_t step)
+{
+    int64_t difference, scale = (int64_t)step << 16, shift, limit = 127 / step * step;
+    if (count == 0)
+        return 0;
+    difference = (int64_t)(((uint64_t)sum << 16) / count) - (int64_t)mean;
+    shift = (difference >= 0 ? difference + scale / 2 : difference - scale / 2) / scale * (int64_t)step;
+    return (int)(shift > limit ? limit : shift < -limit ? -limit : shift);
+}
+
+static bool find_column_shifts(const uint16_t *sums, const uint16_t *counts, uint32_t n_columns, uint32_t step,
+                               int16_t *shift)
+{
+    uint64_t sum = 0, count = 0, mean;
+    bool any = false;
+
+    for (uint32_t c = 0; c < n_columns; c++) {
+        sum += sums[c];
+        count += counts[c];
+    }
+    /* sum < 2^36 */
+    mean = count > 0 ? (sum << 16) / count : 0;
+    for (uint32_t c = 0; c < n_columns; c++) {
+        shift[c] = (int16_t)column_shift(sums[c], counts[c], mean, step);
+        any = any || shift[c] != 0;
+    }
+    return any;
+}
+
+/* Counts every step-th row; shift may be NULL. Returns the number of elements. */
+static uint64_t count_rows(const uint16_t *symbols, size_t n_rows, size_t step, uint32_t n_columns, unsigned bits,
+                           const int16_t *shift, uint32_t *histogram)
+{
+    const uint32_t mask = ((uint32_t)1 << bits) - 1;
+    uint64_t n = 0;
+
+    memset(histogram, 0, sizeof *histogram << bits);
+    for (size_t row = 0; row < n_rows; row += step, n += n_columns)
+        for (uint32_t c = 0; c < n_columns; c++) {
+            uint32_t symbol = symbols[row * n_columns + c];
+            histogram[shift == NULL ? symbol : (symbol - (uint32_t)shift[c]) & mask]++;
+        }
+    return n;
+}
+
+struct scratch {
+    uint32_t *plain, *shifted;  /* histograms */
+    uint16_t *sums, *counts;    /* of columns */
+};
+
+static void find(const struct scratch *s, const uint16_t *symbols, size_t n_rows, uint32_t n_columns, unsigned bits,
+                 uint32_t step, int16_t *shift, bool *pays)
+{
+    const uint32_t n_bins = (uint32_t)1 << bits;
+    const size_t n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
+    const size_t skip = (size_t)((uint64_t)n_sampled * n_columns / COUNTED_ELEMENTS) + 1;
+    const uint64_t n_counted = count_rows(symbols, n_sampled, skip, n_columns, bits, NULL, s->plain);
+    const uint64_t before = ptwm_entropy_fixed(s->plain, n_bins);
+    uint32_t first = find_shift_window(s->plain, n_bins);
+    uint64_t after, own;
+
+    /* Zeros, of pruned weights for one, say nothing about a column's scale. */
+    first += first == 0 && s->plain[0] > s->plain[1] ? 1 : 0;
+    sum_columns(symbols, n_sampled, n_columns, first, s->sums, s->counts);
+    if (!find_column_shifts(s->sums, s->counts, n_columns, step, shift))
+        return;
+    (void)count_rows(symbols, n_sampled, skip, n_columns, bits, shift, s->shifted);
+    after = ptwm_entropy_fixed(s->shifted, n_bins);
+    own = 8 * ptwm_label_shifts_nbytes(shift, n_columns);
+    *pays = after < before && (before - after) / PTWM_LOG2_ONE * n_rows * n_columns / n_counted > own;
+}
+
+enum ptwm_status ptwm_label_find_sampled_shifts(const struct ptwm_allocator *allocator, const uint16_t *symbols,
+                                                size_t n_rows, uint32_t n_columns, unsigned bits, uint32_t step,
+                                                int16_t *shift, bool *pays)
+{
+    const uint32_t n_bins = (uint32_t)1 << bits;
+    struct scratch s = { ptwm_alloc(allocator, n_bins, sizeof *s.plain), ptwm_alloc(allocator, n_bins, sizeof *s.shifted),
+                         ptwm_calloc(allocator, n_columns, sizeof *s.sums),
+                         ptwm_calloc(allocator, n_columns, sizeof *s.counts) };
+    enum ptwm_status status = PTWM_ERR_MEMORY;
+
+    *pays = false;
+    if (s.plain != NULL && s.shifted != NULL && s.sums != NULL && s.counts != NULL) {
+        find(&s, symbols, n_rows, n_columns, bits, step, shift, pays);
+        status = PTWM_OK;
+    }
+    ptwm_release(allocator, s.plain, n_bins, sizeof *s.plain);
+    ptwm_release(allocator, s.shifted, n_bins, sizeof *s.shifted);
+    ptwm_release(allocator, s.sums, n_columns, sizeof *s.sums);
+    ptwm_release(allocator, s.counts, n_columns, sizeof *s.counts);
+    return status;
+}

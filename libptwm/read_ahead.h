@@ -1,0 +1,29 @@
+/*
+ * Reading ahead of decoding: while chunks are decoded, a thread has the system read those that come next, so that the disk
+ * and the processor work at the same time. It lives no longer than the call that needs it.
+ */
+#ifndef PTWM_READ_AHEAD_H
+#define PTWM_READ_AHEAD_H
+
+#include "mapping.h"
+
+/* A part of the file. */
+struct ptwm_extent {
+    uint64_t offset;
+    uint64_t nbytes;
+};
+
+struct ptwm_read_ahead;
+
+/*
+ * Prepares to read extents, in their order, which must stay until the end. NULL if that is not worth it or not possible;
+ * the other calls take NULL as well, and do nothing.
+ */
+struct ptwm_read_ahead *ptwm_read_ahead_begin(const struct ptwm_file *file, const struct ptwm_extent *extents, size_t n,
+                                              const struct ptwm_allocator *allocator);
+/* Lets it go on up to extent number end. */
+void ptwm_read_ahead_allow(struct ptwm_read_ahead *ahead, size_t end);
+/* Stops it, wherever it is. */
+void ptwm_read_ahead_end(struct ptwm_read_ahead *ahead);
+
+#endif

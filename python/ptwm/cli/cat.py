@@ -1,0 +1,44 @@
+"""`ptwm cat`: one tensor's bytes on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import BinaryIO
+
+from ptwm.cli import common
+from ptwm.random_access import TensorIndex
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "cat",
+        help="write a tensor's raw bytes to stdout",
+        description="Write a tensor's raw bytes (little-endian, C order) to stdout, checked. Only its own part of the "
+        "file is read.",
+    )
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("tensor", metavar="TENSOR")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if sys.stdout.isatty():
+        raise common.Failure("stdout is a terminal; redirect the tensor's bytes to a file or a pipe")
+    with TensorIndex(args.file) as index:
+        try:
+            entry = index.entry(args.tensor)
+        except KeyError:
+            raise common.no_such_tensor(args.file, args.tensor, index.names()) from None
+        buffer = bytearray(entry.nbytes)
+        index.get_into(args.tensor, buffer, check="full")
+    _write_all(sys.stdout.buffer, buffer)
+    return 0
+
+
+def _write_all(stream: BinaryIO, data: bytearray) -> None:
+    # One write may be a short one: under PYTHONUNBUFFERED the stream is the bare file descriptor.
+    rest = memoryview(data)
+    while rest:
+        rest = rest[stream.write(rest) :]
+    stream.flush()

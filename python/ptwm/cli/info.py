@@ -1,0 +1,135 @@
+"""`ptwm info`: what a file holds, and how much room it takes."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ptwm.cli import common
+from ptwm.random_access import TensorIndex
+
+# What --verbose adds from TensorIndex.describe; the rest is in the report under its own names.
+_STORAGE = ("chain", "planes", "chunks", "chunk_nbytes", "model", "segment", "segment_offset", "hash")
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "info",
+        help="list a file's tensors",
+        description="List a file's tensors with their sizes. Reads the file's index only.",
+    )
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also how each tensor is stored")
+    parser.add_argument("--json", action="store_true", help="print one object, sizes in bytes")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    with TensorIndex(args.file) as index:
+        report = describe_file(index, args.verbose)
+    if args.json:
+        print(json.dumps(report, indent=2, default=str))
+    else:
+        for line in report_lines(report):
+            print(line)
+    return 0
+
+
+def describe_file(index: TensorIndex, verbose: bool = False) -> dict[str, Any]:
+    """Everything that `info --json` prints. Sizes in bytes; ratio is stored / raw, None for an empty tensor."""
+    tensors = [_describe_tensor(index, entry, verbose) for entry in index.entries()]
+    return {
+        "path": os.fspath(index.path),
+        "file_nbytes": os.stat(index.path).st_size,
+        "raw_nbytes": sum(tensor["raw_nbytes"] for tensor in tensors),
+        "metadata": index.metadata(),
+        "tensors": tensors,
+    }
+
+
+def _describe_tensor(index: TensorIndex, entry: Any, verbose: bool) -> dict[str, Any]:
+    raw, stored = entry.nbytes, entry.compressed_nbytes
+    report = {
+        "name": entry.name,
+        "dtype": entry.dtype,
+        "shape": None if entry.shape is None else list(entry.shape),
+        "raw_nbytes": raw,
+        "stored_nbytes": stored,
+        "ratio": round(stored / raw, 6) if raw else None,
+    }
+    if verbose:
+        report["storage"] = {key: value for key, value in index.describe(entry.name).items() if key in _STORAGE}
+    return report
+
+
+# ------------------------------------------------------------------------------------------------------- for people
+
+
+def report_lines(report: dict[str, Any]) -> Iterator[str]:
+    tensors = report["tensors"]
+    yield common.on_one_line(report["path"]) + ": " + _totals(report)
+    for key, value in (report["metadata"] or {}).items():
+        yield common.on_one_line(f"metadata {key} = {_shortened(str(value))}")
+    if tensors:
+        yield ""
+        yield from tensor_table(tensors)
+    if any(tensor["dtype"] != tensors[0]["dtype"] for tensor in tensors):
+        yield ""
+        yield from dtype_table(tensors)
+
+
+def _totals(report: dict[str, Any]) -> str:
+    stored, raw = report["file_nbytes"], report["raw_nbytes"]
+    return (
+        f"{common.plural(len(report['tensors']), 'tensor')}, {common.human_size(raw)} in "
+        f"{common.human_size(stored)} ({common.human_ratio(stored, raw)})"
+    )
+
+
+def _shortened(text: str, width: int = 100) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def tensor_table(tensors: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A line per tensor, below a line of headings."""
+    verbose = "storage" in tensors[0]
+    rows = [["tensor", "dtype", "shape", "raw", "stored", "ratio"] + ["how"] * verbose]
+    for tensor in tensors:
+        row = [tensor["name"] or '""', tensor["dtype"] or "-", _shape(tensor["shape"])]
+        row += _sizes(tensor["raw_nbytes"], tensor["stored_nbytes"])
+        rows.append([*row, _storage(tensor["storage"])] if verbose else row)
+    return common.table(rows, "<<>>>><" if verbose else "<<>>>>")
+
+
+def dtype_table(tensors: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A line per data type, in the order of their first appearance, below a line of headings."""
+    totals: dict[str, list[int]] = {}
+    for tensor in tensors:
+        total = totals.setdefault(tensor["dtype"] or "-", [0, 0, 0])
+        for i, value in enumerate((1, tensor["raw_nbytes"], tensor["stored_nbytes"])):
+            total[i] += value
+    rows = [["dtype", "tensors", "raw", "stored", "ratio"]]
+    rows += [[dtype, f"{count:,}", *_sizes(raw, stored)] for dtype, (count, raw, stored) in totals.items()]
+    return common.table(rows, "<>>>>")
+
+
+def _sizes(raw: int, stored: int) -> list[str]:
+    return [common.human_size(raw), common.human_size(stored), common.human_ratio(stored, raw)]
+
+
+def _shape(shape: Sequence[int] | None) -> str:
+    return "-" if shape is None else " x ".join(map(str, shape)) or "scalar"
+
+
+def _storage(storage: dict[str, Any]) -> str:
+    """A chain and the codecs of its planes, such as `label(2, 6, 9): rest identity, symbol label-rans`."""
+    if storage["chain"] is None:
+        return "-"
+    planes = [f"{plane['kind']} {' + '.join(plane['codecs'])}" for plane in storage["planes"]]
+    groups = [(plane, len(list(group))) for plane, group in itertools.groupby(planes)]
+    how = ", ".join(plane if count == 1 else f"{count} x {plane}" for plane, count in groups)
+    return storage["chain"].replace("Chain.", "").replace("Chain()", "as it is") + ": " + how

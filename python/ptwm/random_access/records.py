@@ -1,0 +1,85 @@
+"""What is known of a tensor, to the public and inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptwm._dtypes import BY_CODE, Dtype, spelling
+from ptwm._library import ffi, lib, none_or, to_bytes
+
+
+@dataclass(frozen=True)
+class TensorEntry:
+    """A tensor of a file.
+
+    Attributes
+    ----------
+    name
+        Its name. Entries compare by it alone.
+    dtype
+        Its data type as .safetensors files spell it ("BF16"), None if the file gives none.
+    shape
+        Its shape in elements, None without a dtype.
+    nbytes, compressed_nbytes
+        Its size in memory, and its share of the file, in bytes.
+    """
+
+    name: str
+    dtype: str | None = field(default=None, compare=False)
+    shape: tuple[int, ...] | None = field(default=None, compare=False)
+    nbytes: int | None = field(default=None, compare=False)
+    compressed_nbytes: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the manifest says about a tensor."""
+
+    number: int
+    name: str
+    code: int
+    shape: tuple[int, ...] | None
+    nbytes: int
+    stored_nbytes: int
+    segment: int | None
+    segment_offset: int
+    hash: int | None
+
+    @classmethod
+    def read(cls, number: int, info: Any) -> Record:
+        """From a `struct ptwm_tensor_info *` that the library filled."""
+        shape = tuple(ffi.unpack(info.shape, info.n_dims)) if info.n_dims else ()
+        return cls(
+            number=number,
+            name=to_bytes(info.name, info.name_nbytes).decode("utf-8"),
+            code=info.dtype,
+            shape=None if info.dtype == lib.PTWM_DTYPE_NONE else shape,
+            nbytes=info.nbytes,
+            stored_nbytes=info.stored_nbytes,
+            segment=none_or(info.segment),
+            segment_offset=0 if info.segment == lib.PTWM_NONE else info.segment_offset,
+            hash=info.hash if info.has_hash else None,
+        )
+
+    def entry(self) -> TensorEntry:
+        return TensorEntry(self.name, spelling(self.code), self.shape, self.nbytes, self.stored_nbytes)
+
+    def typed(self) -> tuple[Dtype, tuple[int, ...]]:
+        """Its dtype and shape. TypeError if it has none, or one that this version does not know."""
+        if self.shape is None:
+            raise TypeError(f"tensor {self.name!r} has no dtype and shape: use get_bytes")
+        if self.code not in BY_CODE:
+            raise TypeError(f"tensor {self.name!r} has a dtype (code {self.code}) that is not known: use get_bytes")
+        return BY_CODE[self.code], self.shape
+
+
+@dataclass(frozen=True)
+class Part:
+    """Elements first .. first + count - 1 of a tensor (None: all), to be decoded at `pointer`."""
+
+    record: Record
+    pointer: Any
+    nbytes: int
+    first: int = 0
+    count: int | None = None

@@ -1,0 +1,113 @@
+"""PtwmIndex: which tensor of a model is in which of its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ptwm._errors import FormatError
+from ptwm._library import lib
+
+INDEX_NAME = "model.ptwm.index.json"
+_FORMAT = "ptwm"
+
+
+@dataclass(frozen=True)
+class PtwmIndex:
+    """The index of a model in several .ptwm files, kept as JSON beside them.
+
+    Attributes
+    ----------
+    total_size, compressed_total_size
+        Raw bytes of all tensors, and bytes of all files.
+    weight_map
+        For each tensor's name the file's.
+    """
+
+    total_size: int
+    compressed_total_size: int
+    weight_map: dict[str, str] = field(default_factory=dict)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the JSON, atomically. Equal indexes give equal bytes."""
+        content = {
+            "metadata": {
+                "total_size": self.total_size,
+                "compressed_total_size": self.compressed_total_size,
+                "format": _FORMAT,
+                "format_version": lib.PTWM_FORMAT_VERSION,
+            },
+            "weight_map": self.weight_map,
+        }
+        _write_atomically(Path(path), (json.dumps(content, indent=2, sort_keys=True) + "\n").encode("ascii"))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> PtwmIndex:
+        """Reads the JSON. FormatError if it is malformed, or of another format or version."""
+        data = Path(path).read_bytes()
+        try:
+            return cls._from_json(json.loads(data.decode("utf-8"), object_pairs_hook=_unique))
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{os.fspath(path)}: {error}") from error
+
+    @classmethod
+    def _from_json(cls, content: Any) -> PtwmIndex:
+        metadata, weight_map = _member(content, "metadata", dict), _member(content, "weight_map", dict)
+        if metadata.get("format") != _FORMAT:
+            raise ValueError(f"not an index of .ptwm files: its format is {metadata.get('format')!r}")
+        version = _member(metadata, "format_version", int)
+        if version != lib.PTWM_FORMAT_VERSION:
+            raise ValueError(f"unknown format_version {version}")
+        for name, file_name in weight_map.items():
+            if not isinstance(file_name, str):
+                raise ValueError(f"the file of tensor {name!r} is not a string")
+        return cls(_size(metadata, "total_size"), _size(metadata, "compressed_total_size"), weight_map)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return content
+
+
+def _member(content: Any, key: str, kind: type) -> Any:
+    value = content.get(key) if isinstance(content, dict) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{key} is missing or malformed")
+    return value
+
+
+def _size(metadata: dict[str, Any], key: str) -> int:
+    value: int = _member(metadata, key, int)
+    if value < 0:
+        raise ValueError(f"{key} is negative")
+    return value
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Replaces a file by a whole new one, or on failure leaves everything as it was."""
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name != "posix":
+        return  # elsewhere directories cannot be opened
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

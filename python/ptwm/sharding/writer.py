@@ -1,0 +1,457 @@
+"""Writer: a .ptwm file in the making."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import IntEnum
+from operator import index as to_int
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptwm import _cbor
+from ptwm._callbacks import Callback
+from ptwm._callbacks import sink as callback_sink
+from ptwm._dtypes import logical_shape, resolve
+from ptwm._errors import exception, new_error
+from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, thread_count, to_bytes, zstd_provider
+from ptwm._memory import Borrowed, is_array, little_endian
+from ptwm.chains import Chain
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ptwm.random_access import TensorIndex
+
+MIN_CHUNK_NBYTES = 4 << 10
+MAX_CHUNK_NBYTES = 64 << 20
+
+# Tensors that are added together: enough for all threads, and not too much to hold for whoever makes them one by one.
+BATCH_NBYTES = 64 << 20
+BATCH_TENSORS = 256
+
+# What `Writer.add` takes: name, data, dtype, shape, chains, method.
+_Tensor = tuple[str, Any, Any, "Iterable[int] | None", "Iterable[Chain | bytes] | None", int]
+
+
+class Method(IntEnum):
+    """How planes are coded. All but MICROSCALE and IDENTITY force one codec where a chain gives planes to be coded."""
+
+    HUFFMAN = lib.PTWM_METHOD_HUFFMAN
+    ZSTD = lib.PTWM_METHOD_ZSTD
+    MICROSCALE = lib.PTWM_METHOD_MICROSCALE  # chosen for each plane by the data type and the data
+    RANS = lib.PTWM_METHOD_RANS
+    IDENTITY = lib.PTWM_METHOD_IDENTITY  # the bytes as they are
+
+
+class Writer:
+    """Writes a .ptwm file, tensor by tensor, so that a model need not fit in memory.
+
+    A context manager: leaving it finishes the file, leaving it by an exception abandons it. The file appears at `path`,
+    complete, only when it is finished; until then, and if anything fails, an older file there stays as it was.
+
+    Equal tensors are stored once. The same calls give the same bytes, whatever `threads` and the machine. Methods may
+    be called from several threads, one call running at a time.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    metadata
+        A map of str keys to plain values (None, bool, int, float, str, bytes, lists and maps of them), stored in sorted
+        order. TypeError or ValueError for others.
+    threads
+        How many threads encode; None: one for each CPU.
+    level
+        The encoder's effort; None: the default.
+    emit_payload_hash
+        Whether to store a 64-bit hash of each tensor's raw bytes.
+    emit_plane_crc
+        Whether to store a CRC-32C of each stored plane.
+    streaming_chunk
+        Raw bytes per chunk that can be decoded by itself, 4 KiB to 64 MiB; None: the default (1 MiB).
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        level: int | None = None,
+        emit_payload_hash: bool = True,
+        emit_plane_crc: bool = True,
+        streaming_chunk: int | None = None,
+        _source: Mapping[str, Any] | None = None,
+    ) -> None:
+        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+        self._start(os.fspath(path), metadata, _source, lib.ptwm_writer_open_path, path_to_c(path), options)
+
+    @classmethod
+    def to_function(
+        cls,
+        write: Callable[[bytes], Any],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        level: int | None = None,
+        emit_payload_hash: bool = True,
+        emit_plane_crc: bool = True,
+        streaming_chunk: int | None = None,
+    ) -> Self:
+        """A writer that gives the file's bytes, in order, to a function, such as a socket's or a pipe's.
+
+        What `write` raises, the method that had bytes to write raises; the file cannot go on then. Equal tensors are
+        stored once only where `alias_of` says so, for nothing can be read back.
+        """
+        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+        self = cls.__new__(cls)
+        self._callback = Callback(write)
+        self._start(None, metadata, None, lib.ptwm_writer_open_sink, callback_sink(self._callback), options)
+        return self
+
+    @classmethod
+    def _in_memory(
+        cls,
+        metadata: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        level: int | None = None,
+        emit_payload_hash: bool = True,
+        emit_plane_crc: bool = True,
+        streaming_chunk: int | None = None,
+    ) -> Self:
+        """A writer of a file in memory, which `_finish_bytes` gives."""
+        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+        self = cls.__new__(cls)
+        self._start(None, metadata, None, lib.ptwm_writer_open_memory, options)
+        return self
+
+    _callback: Callback | None = None
+
+    def _start(
+        self,
+        path: str | None,
+        metadata: Mapping[str, Any] | None,
+        source: Mapping[str, Any] | None,
+        open_writer: Callable[..., int],
+        *args: Any,
+    ) -> None:
+        entries = _entries(metadata, source)
+        self._path = path
+        self._lock = threading.Lock()
+        self._writer: Any = None
+        self._n_tensors = 0
+        handle, error = ffi.new("struct ptwm_writer **"), new_error()
+        self._check(open_writer(*args, handle, error), error)
+        # The destructor holds what the writer needs, for as long as the writer lives.
+        needs = (self._callback, zstd_provider)
+        self._writer = ffi.gc(handle[0], lambda writer, _needs=needs: lib.ptwm_writer_close(writer))
+        try:
+            for cbor, setter in zip(entries, (lib.ptwm_writer_set_metadata, lib.ptwm_writer_set_source)):
+                if cbor is not None:
+                    self._check(setter(self._writer, cbor, len(cbor), error), error)
+        except BaseException:
+            self._release()
+            raise
+
+    @property
+    def path(self) -> Path | None:
+        """The file to be; None if it goes elsewhere."""
+        return None if self._path is None else Path(self._path)
+
+    def add(
+        self,
+        name: str,
+        data: Any = None,
+        dtype: Any = None,
+        shape: Iterable[int] | None = None,
+        *,
+        alias_of: str | None = None,
+        chains: Iterable[Chain | bytes] | None = None,
+        method: int = Method.MICROSCALE,
+    ) -> None:
+        """Adds a tensor.
+
+        Parameters
+        ----------
+        name
+            Its name, any str that UTF-8 can encode.
+        data
+            Its raw bytes: any C-contiguous buffer (bytes, memoryview, numpy array, torch tensor or storage), read in
+            place and not kept. Elements are little-endian; those below a byte are packed, the first one lowest. Only a
+            big-endian numpy array that is stored under its own dtype is converted.
+        dtype
+            A torch.dtype, a numpy dtype or scalar type, or a name in any spelling. None: bytes without dtype and shape.
+        shape
+            Its dimensions, in elements of `dtype` as it was spelled (so in pairs for torch.float4_e2m1fn_x2). Ignored
+            without a dtype.
+        alias_of
+            Instead of all the above but the name: the name of a tensor that is there already, to share everything with.
+        chains
+            The candidates, of which the smallest result wins; None: those of `ptwm.chains.STANDARD`.
+        method
+            How planes are coded.
+
+        Raises
+        ------
+        ValueError
+            A name that is there already or that UTF-8 cannot encode; an unknown dtype; a big-endian dtype for bytes
+            that do not know their order; a length that is not shape times dtype; a negative dimension; a buffer that
+            is not contiguous; an illegal chain or one that does not fit; a method that does not exist; a finished file.
+            The file can go on without the tensor.
+        KeyError
+            No tensor is named `alias_of`.
+        OSError, MemoryError, PtwmError
+            Writing or encoding failed. The file cannot go on.
+        """
+        if alias_of is not None:
+            if data is not None or dtype is not None or shape is not None:
+                raise ValueError("an alias takes its data, dtype and shape from the tensor that it is an alias of")
+            self._add_alias(name, alias_of)
+            return
+        if data is None:
+            raise TypeError("a tensor needs data (or alias_of)")
+        spec, kept = _spec(name, data, dtype, shape, chains, method)
+        error = new_error()
+        with self._lock:
+            self._check(lib.ptwm_writer_add(self._open(), spec, error), error, name)
+            self._n_tensors += 1
+        del kept
+
+    def _add_many(self, tensors: Iterable[_Tensor], advance: Callable[[int], Any] | None = None) -> None:
+        """Adds tensors, given as what `add` takes: (name, data, dtype, shape, chains, method).
+
+        The result is that of so many calls of `add`, but several are in the making at once, on all threads. Up to
+        BATCH_NBYTES of them are held at a time. `advance` is told the bytes that have been added.
+        """
+        for batch in _batches(tensors):
+            specs = ffi.new("struct ptwm_tensor_spec[]", [spec[0] for _, spec, _ in batch])
+            error = new_error()
+            with self._lock:
+                status = lib.ptwm_writer_add_many(self._open(), specs, len(batch), error)
+                if status != lib.PTWM_OK:
+                    # The tensor concerned is counted from the file's first one.
+                    number = none_or(error.tensor)
+                    in_batch = None if number is None else number - self._n_tensors
+                    known = in_batch is not None and 0 <= in_batch < len(batch)
+                    self._check(status, error, batch[in_batch][0] if known else None)
+                self._n_tensors += len(batch)
+            if advance is not None:
+                advance(sum(spec.nbytes for _, spec, _ in batch))
+
+    def _add_alias(self, name: str, target: str) -> None:
+        encoded, encoded_target = _encode_name(name), _encode_name(target)
+        error = new_error()
+        with self._lock:
+            status = lib.ptwm_writer_add_alias(
+                self._open(), encoded, len(encoded), encoded_target, len(encoded_target), error
+            )
+            self._check(status, error, target if status == lib.PTWM_ERR_NO_TENSOR else name)
+            self._n_tensors += 1
+
+    def copy_from(self, index: TensorIndex, names: Iterable[str] | Mapping[str, str] | None = None) -> None:
+        """Adds tensors of an open file as they are encoded there.
+
+        `names`: which, in this order; a mapping gives each its new name; None: all. KeyError for a name that `index`
+        lacks, ValueError for one that is there already, PtwmError if `index`'s file is damaged.
+        """
+        if isinstance(names, str):
+            raise TypeError("names is an iterable or a mapping of names, not a str")
+        names = index.names() if names is None else names
+        renamed = names if isinstance(names, Mapping) else {}
+        for name in names:
+            with self._lock, index._gate:
+                self._copy(index, name, renamed.get(name, name))
+
+    def finish(self) -> None:
+        """Completes the file and publishes it at its path. ValueError if it is finished or closed already."""
+        error = new_error()
+        with self._lock:
+            self._check(lib.ptwm_writer_finish(self._open(), error), error)
+            self._release()
+
+    def close(self) -> None:
+        """Releases the writer; a file that is not finished is abandoned, without a trace."""
+        with self._lock:
+            self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, *exc_info: object) -> None:
+        try:
+            if exc_type is None and self._writer is not None:
+                self.finish()
+        finally:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<Writer {self._path!r}{', closed' if self._writer is None else ''}>"
+
+    def _finish_bytes(self) -> bytes:
+        """Completes a file in memory and gives its bytes."""
+        error = new_error()
+        data, nbytes = ffi.new("const void **"), ffi.new("size_t *")
+        with self._lock:
+            self._check(lib.ptwm_writer_finish(self._open(), error), error)
+            self._check(lib.ptwm_writer_get_memory(self._open(), data, nbytes), None)
+            content = to_bytes(data[0], nbytes[0])
+            self._release()
+        return content
+
+    # ---------------------------------------------------------------------------------------- with the lock held
+
+    def _open(self) -> Any:
+        if self._writer is None:
+            raise ValueError(f"the writer of {self._path} is finished or closed")
+        return self._writer
+
+    def _copy(self, index: TensorIndex, name: str, new_name: str) -> None:
+        number = index._find(name).number
+        encoded, error = _encode_name(new_name), new_error()
+        status = lib.ptwm_writer_copy(self._open(), index._reader, number, encoded, len(encoded), error)
+        if status == lib.PTWM_ERR_IO and index._callback is not None:
+            index._callback.reraise()
+        if status in (lib.PTWM_OK, lib.PTWM_ERR_IO, lib.PTWM_ERR_DUPLICATE_NAME, lib.PTWM_ERR_STATE):
+            self._check(status, error, new_name)
+            self._n_tensors += 1
+        else:
+            raise exception(status, error, path=index.path, tensor=name)
+
+    def _release(self) -> None:
+        if self._writer is not None:
+            ffi.release(self._writer)
+            self._writer = None
+
+    def _check(self, status: int, error: Any, name: str | None = None) -> None:
+        if status == lib.PTWM_ERR_IO and self._callback is not None:
+            self._callback.reraise()
+        if status != lib.PTWM_OK:
+            raise exception(status, error, path=self._path, tensor=name, writing=True)
+
+
+def _batches(tensors: Iterable[_Tensor]) -> Iterator[list[tuple[str, Any, list[Any]]]]:
+    """Names and specs, with what must live as long as they do, of tensors that are added together."""
+    batch: list[tuple[str, Any, list[Any]]] = []
+    nbytes = 0
+    for tensor in tensors:
+        spec, kept = _spec(*tensor)
+        batch.append((tensor[0], spec, kept))
+        nbytes += spec.nbytes
+        if nbytes >= BATCH_NBYTES or len(batch) >= BATCH_TENSORS:
+            yield batch
+            batch, nbytes = [], 0
+    if batch:
+        yield batch
+
+
+def check_method(method: int) -> Method:
+    """A method from its number. TypeError for what is no integer, ValueError for a number that is no method."""
+    return Method(to_int(method))
+
+
+def _options(
+    threads: int | None, level: int | None, emit_payload_hash: bool, emit_plane_crc: bool, streaming_chunk: int | None
+) -> Any:
+    options = new_struct("ptwm_writer_options")
+    options.flags = (lib.PTWM_WRITE_PAYLOAD_HASH if emit_payload_hash else 0) | (
+        lib.PTWM_WRITE_PLANE_CRC if emit_plane_crc else 0
+    )
+    options.threads = thread_count(threads)
+    if streaming_chunk is not None:
+        if not MIN_CHUNK_NBYTES <= to_int(streaming_chunk) <= MAX_CHUNK_NBYTES:
+            raise ValueError(
+                f"streaming_chunk is {MIN_CHUNK_NBYTES} .. {MAX_CHUNK_NBYTES} bytes, not {streaming_chunk}"
+            )
+        options.chunk_nbytes = streaming_chunk
+    if level is not None:
+        if not -(2**31) <= to_int(level) < 2**31:
+            raise ValueError(f"level {level} is out of range")
+        options.level = level
+    options.zstd = zstd_provider
+    return options
+
+
+def _entries(metadata: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> tuple[bytes | None, bytes | None]:
+    for entry in (metadata, source):
+        if entry is not None and not isinstance(entry, Mapping):
+            raise TypeError(f"metadata is a dict, not {type(entry).__name__}")
+    return (
+        _cbor.encode(metadata) if metadata else None,
+        None if source is None else _cbor.encode(source),
+    )
+
+
+def _encode_name(name: str) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"a tensor's name is a str, not {type(name).__name__}")
+    try:
+        return name.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the name {name!r} cannot be encoded in UTF-8: {error.reason}") from error
+
+
+def _spec(
+    name: str,
+    data: Any,
+    dtype: Any,
+    shape: Iterable[int] | None,
+    chains: Iterable[Chain | bytes] | None,
+    method: int,
+) -> tuple[Any, list[Any]]:
+    """The `struct ptwm_tensor_spec *`, and what must live as long as it."""
+    encoded = ffi.from_buffer(_encode_name(name))
+    code, dims = _typed(name, dtype, shape)
+    borrowed = Borrowed(_in_file_order(name, data, dtype))
+    c_shape = ffi.new("uint64_t[]", dims)
+    spec = new_struct("ptwm_tensor_spec")
+    spec.name, spec.name_nbytes = encoded, len(encoded)
+    spec.dtype, spec.n_dims, spec.shape = code, len(dims), c_shape if dims else ffi.NULL
+    spec.data, spec.nbytes = borrowed.pointer, borrowed.nbytes
+    spec.method = check_method(method)
+    kept = [encoded, borrowed, c_shape]
+    if chains is not None:
+        wires = [ffi.from_buffer(_wire(chain)) for chain in chains]
+        if not wires:
+            raise ValueError(f"tensor {name!r}: an empty list of candidate chains")
+        c_chains = ffi.new("struct ptwm_chain[]", len(wires))
+        for c_chain, wire in zip(c_chains, wires):
+            c_chain.bytes, c_chain.nbytes = wire, len(wire)
+        spec.chains, spec.n_chains = c_chains, len(wires)
+        kept += [wires, c_chains]
+    return spec, kept
+
+
+def _wire(chain: Chain | bytes) -> bytes:
+    return chain.to_bytes() if isinstance(chain, Chain) else bytes(memoryview(chain))
+
+
+def _typed(name: str, dtype: Any, shape: Iterable[int] | None) -> tuple[int, tuple[int, ...]]:
+    """The dtype's code and the shape in elements; both nothing without a dtype."""
+    try:
+        if dtype is None:
+            logical_shape(() if shape is None else shape)
+            return lib.PTWM_DTYPE_NONE, ()
+        kind, elements_per_item = resolve(dtype)
+        if shape is None:
+            raise ValueError("a dtype needs a shape")
+        return kind.code, logical_shape(shape, elements_per_item)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"tensor {name!r}: {error}") from error
+
+
+def _in_file_order(name: str, data: Any, dtype: Any) -> Any:
+    """Data as it is, unless it is a big-endian array to be stored under its own dtype: that is converted by value."""
+    if is_array(data) and dtype is not None and data.dtype.name == _numpy_name(dtype):
+        return little_endian(data) if data.flags.c_contiguous else data
+    if getattr(dtype, "byteorder", "=") == ">":
+        raise ValueError(
+            f"tensor {name!r}: {dtype!r} is big-endian, but raw bytes are little-endian: pass the array itself or its "
+            "byteswap()"
+        )
+    return data
+
+
+def _numpy_name(dtype: Any) -> str | None:
+    return resolve(dtype)[0].numpy_name

@@ -1,0 +1,416 @@
+/*
+ * Encoding is the same everywhere: whole files from each level of the processor and number of threads, from many tensors at
+ * once and one by one, and from the fast way for floats and the general one, are compared byte for byte and decoded.
+ */
+#include "check.h"
+
+#include "chain.h"
+#include "choose.h"
+#include "float_encode.h"
+#include "ptwm.h"
+#include "segment_encode.h"
+
+static const char *const levels[] = { "c99", "sse42", "avx2", "avx512", "neon" };
+enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+
+static uint64_t seed = 5;
+
+static uint32_t below(uint32_t n)
+{
+    return (uint32_t)(check_random(&seed) >> 32) % n;
+}
+
+static void *exactly(size_t nbytes)
+{
+    void *p = malloc(nbytes > 0 ? nbytes : 1);
+    if (p == NULL)
+        abort();
+    return p;
+}
+
+/* Selects a level; false, said once for each, if this machine does not have it. */
+static bool select_level(unsigned i)
+{
+    static bool said[N_LEVELS];
+    if (ptwm_cpu_select(levels[i]) == PTWM_OK) {
+        CHECK(strcmp(ptwm_cpu_name(), levels[i]) == 0);
+        return true;
+    }
+    if (!said[i])
+        printf("SKIP %s: this machine does not have it\n", levels[i]);
+    said[i] = true;
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- data */
+
+static const struct {
+    uint32_t dtype, width;
+    uint8_t chain[2][4]; /* label chains with a fast way */
+    unsigned n_chains;
+} types[] = {
+    { PTWM_DTYPE_BF16, 2, { { 3, 2, 6, 9 }, { 3, 2, 7, 8 } }, 2 },
+    { PTWM_DTYPE_F16, 2, { { 3, 2, 9, 6 } }, 1 },
+    { PTWM_DTYPE_F32, 4, { { 3, 4, 6, 9 }, { 3, 4, 7, 8 } }, 2 },
+    { PTWM_DTYPE_F8_E4M3, 1, { { 3, 1, 2, 5 } }, 1 },
+    { PTWM_DTYPE_F8_E5M2, 1, { { 3, 1, 2, 5 } }, 1 },
+};
+enum { N_TYPES = sizeof types / sizeof types[0] };
+
+enum data { GAUSSIAN, SCALED, WIDENED, MIXED, SPARSE, CONSTANT, NOISE, SCATTERED, REPEATED, N_DATA };
+
+/* About normal, of the scale of trained weights. */
+static float random_weight(void)
+{
+    float sum = 0;
+    for (unsigned i = 0; i < 6; i++)
+        sum += (float)below(1u << 20) / (1 << 20) - 0.5f;
+    return sum / 20;
+}
+
+/* Stores the leading bits of a float as an element; crude conversions, which are all that is needed here. */
+static void store_float(uint8_t *to, uint32_t dtype, float value)
+{
+    uint32_t bits, sign, magnitude;
+    int exponent;
+
+    memcpy(&bits, &value, 4);
+    sign = bits >> 31;
+    exponent = (int)(bits >> 23 & 255) - 127;
+    if (dtype == PTWM_DTYPE_F32) {
+        for (unsigned i = 0; i < 4; i++)
+            to[i] = (uint8_t)(bits >> (8 * i));
+    } else if (dtype == PTWM_DTYPE_BF16) {
+        to[0] = (uint8_t)(bits >> 16);
+        to[1] = (uint8_t)(bits >> 24);
+    } else if (dtype == PTWM_DTYPE_F16) {
+        magnitude = exponent < -14 ? 0 : (uint32_t)(exponent + 15) << 10 | (bits >> 13 & 1023);
+        magnitude |= sign << 15;
+        to[0] = (uint8_t)magnitude;
+        to[1] = (uint8_t)(magnitude >> 8);
+    } else if (dtype == PTWM_DTYPE_F8_E4M3) {
+        magnitude = exponent < -12 ? 0 : (uint32_t)(exponent + 13) << 3 | (bits >> 20 & 7);
+        to[0] = (uint8_t)(sign << 7 | (magnitude & 127));
+    } else {
+        magnitude = exponent < -15 ? 0 : (uint32_t)(exponent + 16) << 2 | (bits >> 21 & 3);
+        to[0] = (uint8_t)(sign << 7 | (magnitude & 127));
+    }
+}
+
+static void fill(uint8_t *raw, uint32_t type, size_t n, size_t columns, enum data data)
+{
+    const uint32_t width = types[type].width, dtype = types[type].dtype;
+
+    for (size_t i = 0; i < n; i++) {
+        const size_t row = i / columns, column = i % columns;
+        uint8_t *to = raw + i * width;
+        float value = random_weight();
+        if (data != GAUSSIAN)
+            value *= (float)(1 + (row * 7 % 5 == 0 ? 3 : 0)) * (column % 3 == 0 ? 4.0f : 1.0f);
+        store_float(to, dtype, value);
+        if (data == WIDENED && width == 4)
+            memset(to, 0, row % 2 ? 2 : 1);
+        if (data == MIXED && below(50) == 0)
+            memset(to, below(3) == 0 ? 0 : below(2) ? 255 : 127, width);
+        if (data == SPARSE && below(5) != 0)
+            memset(to, 0, width);
+        if (data == CONSTANT)
+            memset(to, 0x3c, width);
+        for (uint32_t b = 0; b < width && data == NOISE; b++)
+            to[b] = (uint8_t)below(256);
+        if (data == SCATTERED) /* exponents from all over, more than a range holds */
+            to[width - 1] = (uint8_t)(below(8) * 16 + 1);
+        if (data == REPEATED && row > 0 && below(3) != 0)
+            memcpy(to, raw + column * width, width);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------------------- files */
+
+struct file {
+    uint8_t *data;
+    size_t nbytes;
+};
+
+static struct file write_file(const struct ptwm_tensor_spec *specs, size_t n, unsigned threads, uint64_t chunk_nbytes,
+                              bool at_once)
+{
+    struct ptwm_writer_options options = PTWM_WRITER_OPTIONS_INIT;
+    struct ptwm_writer *writer = NULL;
+    struct file file = { NULL, 0 };
+    const void *data = NULL;
+
+    options.threads = threads;
+    options.chunk_nbytes = chunk_nbytes;
+    CHECK_EQ(ptwm_writer_open_memory(&options, &writer, NULL), PTWM_OK);
+    if (at_once)
+        CHECK_EQ(ptwm_writer_add_many(writer, specs, n, NULL), PTWM_OK);
+    for (size_t i = 0; i < n && !at_once; i++)
+        CHECK_EQ(ptwm_writer_add(writer, &specs[i], NULL), PTWM_OK);
+    CHECK_EQ(ptwm_writer_finish(writer, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_writer_get_memory(writer, &data, &file.nbytes), PTWM_OK);
+    file.data = exactly(file.nbytes);
+    memcpy(file.data, data, file.nbytes);
+    ptwm_writer_close(writer);
+    return file;
+}
+
+static void check_decodes(const struct file *file, const struct ptwm_tensor_spec *specs, size_t n)
+{
+    struct ptwm_reader *reader = NULL;
+
+    CHECK_EQ(ptwm_reader_open_memory(file->data, file->nbytes, NULL, &reader, NULL), PTWM_OK);
+    for (size_t i = 0; i < n && reader != NULL; i++) {
+        uint8_t *raw = exactly((size_t)specs[i].nbytes);
+        const struct ptwm_request request = { i, 0, PTWM_NONE, raw, specs[i].nbytes };
+        CHECK_EQ(ptwm_reader_decode(reader, &request, 1, NULL, NULL), PTWM_OK);
+        CHECK(specs[i].nbytes == 0 || memcmp(raw, specs[i].data, (size_t)specs[i].nbytes) == 0);
+        free(raw);
+    }
+    ptwm_reader_close(reader);
+}
+
+/* Writes in all ways and compares. */
+static void check_all_ways(const struct ptwm_tensor_spec *specs, size_t n, uint64_t chunk_nbytes)
+{
+    struct file first = { NULL, 0 };
+
+    for (unsigned l = 0; l < N_LEVELS; l++) {
+        if (!select_level(l))
+            continue;
+        for (unsigned way = 0; way < 3; way++) {
+            struct file file = write_file(specs, n, way == 0 ? 1 : 3, chunk_nbytes, way == 2);
+            if (first.data == NULL) {
+                first = file;
+                check_decodes(&first, specs, n);
+                continue;
+            }
+            if (file.nbytes != first.nbytes || memcmp(file.data, first.data, first.nbytes) != 0)
+                printf("level %s, way %u\n", levels[l], way);
+            CHECK_EQ(file.nbytes, first.nbytes);
+            CHECK(file.nbytes == first.nbytes && memcmp(file.data, first.data, first.nbytes) == 0);
+            free(file.data);
+        }
+    }
+    free(first.data);
+}
+
+static struct ptwm_tensor_spec spec_of(const char *name, unsigned type, const uint64_t *shape, uint32_t n_dims,
+                                       const uint8_t *raw)
+{
+    struct ptwm_tensor_spec s = PTWM_TENSOR_SPEC_INIT;
+    s.name = name;
+    s.name_nbytes = strlen(name);
+    s.dtype = types[type].dtype;
+    s.shape = shape;
+    s.n_dims = n_dims;
+    s.data = raw;
+    s.nbytes = types[type].width;
+    for (uint32_t i = 0; i < n_dims; i++)
+        s.nbytes *= shape[i];
+    return s;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- cases */
+
+static void all_types_and_data(void)
+{
+    static const uint64_t shapes[][2] = { { 130, 384 }, { 97, 515 }, { 33, 1200 }, { 1, 50001 }, { 3, 128 }, { 2, 511 } };
+
+    for (unsigned type = 0; type < N_TYPES; type++)
+        for (unsigned data = 0; data < N_DATA; data++) {
+            const uint64_t *shape = shapes[(type + data) % (sizeof shapes / sizeof shapes[0])];
+            const size_t n = (size_t)(shape[0] * shape[1]);
+            uint8_t *raw = exactly(n * types[type].width);
+            struct ptwm_tensor_spec spec = spec_of("t", type, shape, 2, raw);
+
+            fill(raw, type, n, (size_t)shape[1], (enum data)data);
+            for (int method = PTWM_METHOD_HUFFMAN; method <= PTWM_METHOD_IDENTITY; method++) {
+                const struct ptwm_chain label = { types[type].chain[data % types[type].n_chains], 4 };
+                if (method == PTWM_METHOD_ZSTD)
+                    continue;
+                spec.method = (enum ptwm_method)method;
+                spec.chains = NULL;
+                spec.n_chains = 0;
+                check_all_ways(&spec, 1, data % 2 ? 0 : 16384);
+                spec.chains = &label;
+                spec.n_chains = 1;
+                if (method == PTWM_METHOD_RANS)
+                    check_all_ways(&spec, 1, data % 3 ? 0 : 32768);
+            }
+            free(raw);
+        }
+}
+
+/* Many tensors of all kinds: small ones in groups, equal ones, empty ones, an error in the middle. */
+static void many_at_once(void)
+{
+    enum { N = 40 };
+    static char names[N][8];
+    struct ptwm_tensor_spec specs[N];
+    uint64_t shapes[N][2];
+    uint8_t *raws[N];
+    struct ptwm_error error = PTWM_ERROR_INIT;
+    struct ptwm_writer_options options = PTWM_WRITER_OPTIONS_INIT;
+    struct ptwm_writer *writer = NULL;
+
+    for (unsigned i = 0; i < N; i++) {
+        const unsigned type = i % N_TYPES;
+        shapes[i][0] = i % 7 == 3 ? 0 : 1 + below(i % 3 ? 4 : 200);
+        shapes[i][1] = 384;
+        raws[i] = exactly((size_t)(shapes[i][0] * 384 * types[type].width));
+        fill(raws[i], type, (size_t)(shapes[i][0] * 384), 384, (enum data)(i % 4));
+        snprintf(names[i], sizeof names[i], "t%u", i);
+        specs[i] = spec_of(names[i], type, shapes[i], 2, raws[i]);
+        if (i >= 20 && i % 5 == 0) { /* equal to an earlier one, large or small */
+            specs[i] = specs[i - 15];
+            specs[i].name = names[i];
+            specs[i].name_nbytes = strlen(names[i]);
+        }
+    }
+    check_all_ways(specs, N, 65536);
+
+    /* A duplicate name: what comes before it has been added, and the writer goes on. */
+    specs[30].name = names[3];
+    specs[30].name_nbytes = strlen(names[3]);
+    options.threads = 2;
+    CHECK_EQ(ptwm_writer_open_memory(&options, &writer, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_writer_add_many(writer, specs, N, &error), PTWM_ERR_DUPLICATE_NAME);
+    CHECK_EQ(error.tensor, 30);
+    CHECK_EQ(ptwm_writer_add_many(writer, specs + 31, N - 31, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_writer_add_many(writer, NULL, 1, NULL), PTWM_ERR_ARGUMENT);
+    CHECK_EQ(ptwm_writer_add_many(writer, NULL, 0, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_writer_finish(writer, NULL), PTWM_OK);
+    ptwm_writer_close(writer);
+    for (unsigned i = 0; i < N; i++)
+        free(raws[i]);
+}
+
+/* More than one window. */
+static void a_large_tensor(void)
+{
+    static const uint64_t shape[2] = { 23000, 384 };
+    const size_t n = (size_t)(shape[0] * shape[1]);
+    uint8_t *raw = exactly(2 * n);
+    struct ptwm_tensor_spec specs[2];
+
+    /* One part is scaled, so that windows differ; a pattern of it is copied, as making random numbers takes long. */
+    fill(raw, 0, n / 8, 384, SCALED);
+    for (size_t i = 1; i < 8; i++)
+        for (size_t k = 0; k < n / 8; k++) {
+            raw[2 * (i * (n / 8) + k)] = (uint8_t)(raw[2 * k] ^ check_random(&seed));
+            raw[2 * (i * (n / 8) + k) + 1] = raw[2 * k + 1];
+        }
+    memcpy(raw + 16 * (n / 8), raw, 2 * (n % 8));
+    specs[0] = specs[1] = spec_of("a", 0, shape, 2, raw);
+    specs[1].name = "b";
+    check_all_ways(specs, 2, 0);
+    free(raw);
+}
+
+/* ---------------------------------------------------------------------------------------- the fast and general way */
+
+static int append(void *context, const void *data, size_t nbytes)
+{
+    return ptwm_bytes_append(context, data, nbytes) == PTWM_OK ? 0 : 12;
+}
+
+static void encode_segment(struct ptwm_encode_spec *spec, struct ptwm_bytes *bytes)
+{
+    const struct ptwm_sink sink = { append, bytes };
+    struct ptwm_encode_memory memory;
+    struct ptwm_segment_record record;
+    struct ptwm_output *output = NULL;
+
+    ptwm_encode_memory_init(&memory, bytes->allocator);
+    spec->memory = &memory;
+    CHECK_EQ(ptwm_output_open_sink(&sink, bytes->allocator, &output, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_segment_encode(spec, output, &record, NULL), PTWM_OK);
+    CHECK_EQ(record.stored_nbytes, bytes->nbytes);
+    ptwm_output_close(output);
+    ptwm_encode_memory_release(&memory);
+}
+
+static void fast_and_general(void)
+{
+    const struct ptwm_codec_context context = { &ptwm_default_allocator, ptwm_zstd_select(NULL), 0 };
+
+    for (unsigned k = 0; k < 5 * N_TYPES * N_DATA; k++) {
+        const unsigned type = k % N_TYPES, data = k / N_TYPES % N_DATA, width = types[type].width;
+        const size_t columns = k % 4 == 0 ? 384 : k % 4 == 1 ? 100 + below(1000) : 128 * (1 + below(12));
+        const size_t n = k % 6 == 5 ? 1 + below(1500) : columns * (1 + below(100)) + (k % 5 == 4 ? below(600) : 0);
+        uint8_t *raw = exactly(n * width);
+        struct ptwm_bytes fast = { &ptwm_default_allocator, NULL, 0, 0 }, plain = fast;
+        struct ptwm_parsed_chain chain;
+        struct ptwm_encode_spec spec = { raw,   (uint64_t)n * width, (uint64_t)columns * width, PTWM_METHOD_MICROSCALE, &chain,
+                                         1,     true,                false,                     false,                  true,
+                                         k % 3 ? 1 << 20 : 40000,    1,                         &context,               NULL };
+
+        CHECK_EQ(ptwm_chain_parse(types[type].chain[k / 45 % types[type].n_chains], 4, &chain, NULL), PTWM_OK);
+        fill(raw, type, n, columns, (enum data)data);
+        if (k % 2)
+            spec.method = PTWM_METHOD_RANS;
+        if (n * width <= (64 << 10))
+            spec.method = PTWM_METHOD_RANS; /* small data is tried with zstd, which is not the fast way's */
+        spec.plain = true;
+        if (!select_level(0))
+            continue;
+        encode_segment(&spec, &plain);
+        spec.plain = false;
+        for (unsigned l = 0; l < N_LEVELS; l++) {
+            if (!select_level(l))
+                continue;
+            fast.nbytes = 0;
+            encode_segment(&spec, &fast);
+            if (fast.nbytes != plain.nbytes || memcmp(fast.data, plain.data, plain.nbytes) != 0)
+                printf("case %u: type %u data %u level %s\n", k, type, data, levels[l]);
+            CHECK_EQ(fast.nbytes, plain.nbytes);
+            CHECK(fast.nbytes == plain.nbytes && memcmp(fast.data, plain.data, plain.nbytes) == 0);
+        }
+        ptwm_bytes_release(&fast);
+        ptwm_bytes_release(&plain);
+        free(raw);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------- repetition */
+
+static void repetition(void)
+{
+    enum { NBYTES = 1 << 20 };
+    uint8_t *data = exactly(NBYTES);
+
+    for (unsigned l = 0; l < N_LEVELS; l++) {
+        uint64_t own_seed = 3;
+        if (!select_level(l))
+            continue;
+        /* Noise, noise with many zeros in between, and rows that come again at odd distances. */
+        for (size_t i = 0; i < NBYTES; i++)
+            data[i] = (uint8_t)check_random(&own_seed);
+        CHECK(!ptwm_is_repetitive(data, NBYTES, NBYTES));
+        for (size_t i = 0; i < NBYTES; i += 2)
+            if (check_random(&own_seed) % 2)
+                memset(data + i, 0, 2);
+        CHECK(!ptwm_is_repetitive(data, NBYTES, NBYTES));
+        for (size_t i = 0; i < NBYTES; i++)
+            data[i] = (uint8_t)(i < 200000 ? check_random(&own_seed) : data[i - 200000]);
+        CHECK(ptwm_is_repetitive(data, NBYTES, NBYTES));
+        for (size_t i = 0; i < NBYTES; i++)
+            data[i] = (uint8_t)(i % 24);
+        CHECK(ptwm_is_repetitive(data, NBYTES, NBYTES));
+        memset(data, 0, NBYTES);
+        CHECK(ptwm_is_repetitive(data, NBYTES, NBYTES));
+        CHECK(!ptwm_is_repetitive(data, 4, NBYTES));
+    }
+    free(data);
+}
+
+int main(void)
+{
+    RUN(repetition);
+    RUN(fast_and_general);
+    RUN(all_types_and_data);
+    RUN(many_at_once);
+    RUN(a_large_tensor);
+    CHECK_EXIT();
+}

@@ -1,0 +1,94 @@
+"""Fixtures that the Python tests share."""
+
+import os
+
+import hypothesis
+import ml_dtypes
+import numpy as np
+import pytest
+
+# The same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=default looks for new ones.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# For each dtype of the format: its safetensors name, and its numpy or ml_dtypes scalar type.
+SCALAR_TYPES = {
+    "BOOL": np.bool_,
+    "U8": np.uint8,
+    "I8": np.int8,
+    "I16": np.int16,
+    "U16": np.uint16,
+    "I32": np.int32,
+    "U32": np.uint32,
+    "I64": np.int64,
+    "U64": np.uint64,
+    "F16": np.float16,
+    "BF16": ml_dtypes.bfloat16,
+    "F32": np.float32,
+    "F64": np.float64,
+    "F8_E4M3": ml_dtypes.float8_e4m3fn,
+    "F8_E5M2": ml_dtypes.float8_e5m2,
+    "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "F8_E8M0": ml_dtypes.float8_e8m0fnu,
+    "F4": ml_dtypes.float4_e2m1fn,
+    "F6_E2M3": ml_dtypes.float6_e2m3fn,
+    "F6_E3M2": ml_dtypes.float6_e3m2fn,
+    "C64": np.complex64,
+    "C128": np.complex128,
+}
+
+
+def same_bits(left, right):
+    """Whether two arrays have the same dtype, shape and bytes; NaNs of equal bits are equal."""
+    return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+
+
+def weights(shape, scalar_type=np.float32, seed=0):
+    """Weight-like values: normal, with a scale for each row. Every bit pattern occurs for types of 8 bits or fewer."""
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(scalar_type)
+    if dtype.name == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.name.startswith(("int", "uint")):
+        low, high = (-60, 60) if dtype.kind == "i" else (0, 120)
+        return rng.integers(low, high, shape).astype(dtype)
+    if dtype.itemsize == 1:
+        bits = {"float4": 4, "float6": 6}.get(dtype.name.split("_")[0], 8)
+        return rng.integers(0, 1 << bits, shape).astype(np.uint8).view(dtype)
+    values = rng.standard_normal(shape) * 0.02
+    if dtype.kind == "c":
+        values = values + 1j * rng.standard_normal(shape)
+    return np.asarray(values).astype(dtype)
+
+
+@pytest.fixture
+def arrays():
+    """A small tensor of each dtype that numpy and ml_dtypes have, and tensors of unusual shapes and names."""
+    tensors = {
+        name: weights((6, 8), scalar_type, seed) for seed, (name, scalar_type) in enumerate(SCALAR_TYPES.items())
+    }
+    tensors["large"] = weights((700, 1024), np.float32)
+    tensors["large.bf16"] = weights((1200, 640), ml_dtypes.bfloat16)
+    tensors["scalar"] = np.array(2.5, np.float32)
+    tensors["empty"] = np.zeros((3, 0, 4), np.float16)
+    tensors[""] = np.arange(5, dtype=np.int64)
+    tensors["nul\0inside"] = np.arange(6, dtype=np.uint8)
+    tensors["ünïcode ☃ 🎈"] = weights((2, 3, 4, 5))
+    return tensors
+
+
+@pytest.fixture
+def torch():
+    """The torch module."""
+    return pytest.importorskip("torch", reason="torch cannot be imported")
+
+
+@pytest.fixture
+def saved(arrays, tmp_path):
+    """The path of a file that holds `arrays`."""
+    import ptwm.numpy
+
+    path = tmp_path / "model.ptwm"
+    ptwm.numpy.save_file(arrays, path, metadata={"made by": "tests"})
+    return path

@@ -1,0 +1,1 @@
+"""Measures ptwm and its peers side by side: `python tools/bench --help`."""
