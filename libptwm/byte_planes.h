@@ -1,5 +1,6 @@
 /*
- * The steps of chains on whole bytes: splitting elements into planes of bytes and back, and delta (FORMAT.md, section 5).
+ * The steps of chains on whole bytes: splitting elements into planes of bytes and back, and delta (FORMAT.md, section
+ * 5).
  */
 #ifndef PTWM_BYTE_PLANES_H
 #define PTWM_BYTE_PLANES_H

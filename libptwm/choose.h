@@ -7,8 +7,8 @@
 #include "segment_encode.h"
 
 /*
- * Whether 64-bit words of the data come again within a chunk, at distances that are multiples of 8 bytes, so often that zstd
- * may find more than statistics do. repetition.c
+ * Whether 64-bit words of the data come again within a chunk, at distances that are multiples of 8 bytes, so often that
+ * zstd may find more than statistics do. repetition.c
  */
 bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes);
 

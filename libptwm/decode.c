@@ -1,8 +1,8 @@
 /*
  * Decoding requests: which chunks they touch, each chunk once, spread over threads.
  *
- * Requests are taken in batches, so that the tails that are held at a time stay few. Each request is cut into pieces, one
- * for each chunk that it touches; pieces of one chunk are a task.
+ * Requests are taken in batches, so that the tails that are held at a time stay few. Each request is cut into pieces,
+ * one for each chunk that it touches; pieces of one chunk are a task.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -318,8 +318,8 @@ static size_t batch_size(const struct range *ranges, size_t n_ranges, uint64_t *
 }
 
 /*
- * Where the segments of the ranges lie, for those that are wanted whole: where the chunks of a part lie only the tail knows.
- * extents has room for n_ranges.
+ * Where the segments of the ranges lie, for those that are wanted whole: where the chunks of a part lie only the tail
+ * knows. extents has room for n_ranges.
  */
 static void list_extents(const struct ptwm_reader *reader, const struct range *ranges, size_t n_ranges,
                          struct ptwm_extent *extents)

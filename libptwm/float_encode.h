@@ -1,6 +1,6 @@
 /*
- * The fast way through a window for the label chains of floats: nothing is split off and kept. Raw bytes are read to count
- * them and once more to code them; what is written is what the planes of window.h would give.
+ * The fast way through a window for the label chains of floats: nothing is split off and kept. Raw bytes are read to
+ * count them and once more to code them; what is written is what the planes of window.h would give.
  */
 #ifndef PTWM_FLOAT_ENCODE_H
 #define PTWM_FLOAT_ENCODE_H
@@ -34,8 +34,8 @@ void ptwm_float_scratch_init(struct ptwm_float_scratch *scratch, const struct pt
 void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch);
 
 /*
- * Memory that is kept from one segment to the next, as fresh pages cost as much as coding what they will hold: scratch, the
- * buffers of a window and those of two chunks' results. One for each thread that encodes segments.
+ * Memory that is kept from one segment to the next, as fresh pages cost as much as coding what they will hold: scratch,
+ * the buffers of a window and those of two chunks' results. One for each thread that encodes segments.
  */
 struct ptwm_encode_memory {
     struct ptwm_float_scratch scratch;
@@ -51,9 +51,9 @@ void ptwm_float_window_init(struct ptwm_float_window *window, const struct ptwm_
 void ptwm_float_window_release(struct ptwm_float_window *window, struct ptwm_encode_memory *memory);
 
 /*
- * Finds the column shifts (in the first window) and a set for n_chunks chunks from first_chunk on, and adds them to the tail's
- * model. *fits is false, and nothing but the shifts is added, if the symbols are too scattered for this; then window.h has
- * to do it.
+ * Finds the column shifts (in the first window) and a set for n_chunks chunks from first_chunk on, and adds them to the
+ * tail's model. *fits is false, and nothing but the shifts is added, if the symbols are too scattered for this; then
+ * window.h has to do it.
  */
 enum ptwm_status ptwm_float_window_fill(struct ptwm_float_window *window, uint64_t first_chunk, uint64_t n_chunks,
                                         bool *fits, struct ptwm_error *error);

@@ -1,7 +1,7 @@
 /*
- * From a float tensor's raw bytes straight to what coding takes: bins and labels, packed rests, low halves. Each function
- * gives what ptwm_chain_split and the tables of label_analyse.h would give step by step; there are versions of each for
- * several vector instruction sets, which give the same.
+ * From a float tensor's raw bytes straight to what coding takes: bins and labels, packed rests, low halves. Each
+ * function gives what ptwm_chain_split and the tables of label_analyse.h would give step by step; there are versions of
+ * each for several vector instruction sets, which give the same.
  */
 #ifndef PTWM_FLOAT_SPLIT_H
 #define PTWM_FLOAT_SPLIT_H

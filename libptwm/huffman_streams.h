@@ -1,10 +1,10 @@
 /*
- * Decoding of Huffman's four streams on 64-bit little-endian machines: what codec_huffman.c's decode_together_c99 does, or
- * with look-ups that give two symbols if both codes fit. Included once there.
+ * Decoding of Huffman's four streams on 64-bit little-endian machines: what codec_huffman.c's decode_together_c99 does,
+ * or with look-ups that give two symbols if both codes fit. Included once there.
  *
- * What bounds the loop is the chain of look-ups: an entry begins with the number of bits, so that it is a shift's count as it
- * is. 1 MiB on a Zen 4, at 8 / 5.7 / 3.3 bits a symbol: C99 1.35 / 1.35 / 1.35 GB/s, one a look-up 1.53 / 1.53 / 1.53, up
- * to two 1.26 / 1.94 / 2.48. BMI2 adds nothing to that.
+ * What bounds the loop is the chain of look-ups: an entry begins with the number of bits, so that it is a shift's count
+ * as it is. 1 MiB on a Zen 4, at 8 / 5.7 / 3.3 bits a symbol: C99 1.35 / 1.35 / 1.35 GB/s, one a look-up 1.53 / 1.53 /
+ * 1.53, up to two 1.26 / 1.94 / 2.48. BMI2 adds nothing to that.
  */
 
 /* Below this many symbols the table of pairs costs more than it saves; likewise if fewer look-ups in 4 give two. */
@@ -12,8 +12,8 @@
 #define PAIRS_MIN (TABLE_SIZE / 4)
 
 /*
- * An entry: the bits of its codes, << 8 how many symbols they are (1 or 2), << 16 the symbols, the first one lowest. Returns
- * how many entries have two, which is how often a look-up will give two if the code suits what it codes.
+ * An entry: the bits of its codes, << 8 how many symbols they are (1 or 2), << 16 the symbols, the first one lowest.
+ * Returns how many entries have two, which is how often a look-up will give two if the code suits what it codes.
  */
 static unsigned make_pairs(uint32_t pairs[TABLE_SIZE], const uint16_t table[TABLE_SIZE])
 {

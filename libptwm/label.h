@@ -50,8 +50,9 @@ struct ptwm_label_model {
     int16_t *shift;     /* n_columns values in -128 .. 127 */
     uint16_t *wrapped;  /* the same modulo 2^bits, as struct ptwm_shifts wants them */
     /*
-     * The same at the symbol's place in the unit, for the kernels: u8 elements for width 1, else u16, which go round once
-     * they reach n_columns, for PTWM_SHIFT_MARGIN elements more. So any block of elements has its shifts in one piece.
+     * The same at the symbol's place in the unit, for the kernels: u8 elements for width 1, else u16, which go round
+     * once they reach n_columns, for PTWM_SHIFT_MARGIN elements more. So any block of elements has its shifts in one
+     * piece.
      */
     uint16_t *lifted;
     uint32_t n_sets;
@@ -96,19 +97,19 @@ static inline uint32_t ptwm_label_lane(uint32_t i, uint32_t n_lanes, uint8_t wid
 }
 
 /*
- * Finds a set for one window of a segment.
- * symbols: n >= 1 symbols with the shifts already subtracted, each < 2^bits. unit: of the model, at most 32640. *set receives the tables,
- * classes[0 .. ceil(n / unit)) the class of each unit, *cost_bits an estimate of the coded size in bits (words, class
- * codes, exceptions and tables, and the heads of chunks of 2^19 symbols). Deterministic on every machine: integer arithmetic only. PTWM_ERR_MEMORY.
+ * Finds a set for one window of a segment. symbols: n >= 1 symbols with the shifts already subtracted, each < 2^bits.
+ * unit: of the model, at most 32640. *set receives the tables, classes[0 .. ceil(n / unit)) the class of each unit,
+ * *cost_bits an estimate of the coded size in bits (words, class codes, exceptions and tables, and the heads of chunks
+ * of 2^19 symbols). Deterministic on every machine: integer arithmetic only. PTWM_ERR_MEMORY.
  */
 enum ptwm_status ptwm_label_find_set(const struct ptwm_allocator *allocator, const uint16_t *symbols, size_t n,
                                      unsigned bits, uint32_t unit, struct ptwm_label_set *set, uint8_t *classes,
                                      uint64_t *cost_bits);
 
 /*
- * Finds column shifts: symbols of n_rows rows of n_columns. Shifts are multiples of step (the symbols per octave: 2 to the
- * number of mantissa bits in the symbol). Stores them and sets *pays if coding with them is estimated to be smaller, their
- * own size included; else leaves shift undefined. PTWM_ERR_MEMORY.
+ * Finds column shifts: symbols of n_rows rows of n_columns. Shifts are multiples of step (the symbols per octave: 2 to
+ * the number of mantissa bits in the symbol). Stores them and sets *pays if coding with them is estimated to be
+ * smaller, their own size included; else leaves shift undefined. PTWM_ERR_MEMORY.
  */
 enum ptwm_status ptwm_label_find_shifts(const struct ptwm_allocator *allocator, const uint16_t *symbols, size_t n_rows,
                                         uint32_t n_columns, unsigned bits, uint32_t step, int16_t *shift, bool *pays);
@@ -116,8 +117,8 @@ enum ptwm_status ptwm_label_find_shifts(const struct ptwm_allocator *allocator, 
 /* A capacity that ptwm_label_encode never exceeds for n symbols. */
 size_t ptwm_label_bound(size_t n);
 /*
- * Codes a chunk of n >= 1 symbols with set number set of model; classes has the class of each unit of the chunk. dst has
- * room for ptwm_label_bound(n) bytes. Symbols that the class's table lacks become exceptions. PTWM_ERR_MEMORY.
+ * Codes a chunk of n >= 1 symbols with set number set of model; classes has the class of each unit of the chunk. dst
+ * has room for ptwm_label_bound(n) bytes. Symbols that the class's table lacks become exceptions. PTWM_ERR_MEMORY.
  */
 enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
                                    const uint16_t *symbols, size_t n, uint8_t *dst, size_t *dst_nbytes,

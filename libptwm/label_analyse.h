@@ -1,6 +1,6 @@
 /*
- * The parts of the analysis of label_analyse.c: what it counts, and its steps. Everything is integer arithmetic in a fixed
- * order, so that the same data gives the same model everywhere.
+ * The parts of the analysis of label_analyse.c: what it counts, and its steps. Everything is integer arithmetic in a
+ * fixed order, so that the same data gives the same model everywhere.
  *
  *   label_bins.c     which symbols are counted
  *   label_shifts.c   column shifts
@@ -13,8 +13,8 @@
 #include "label.h"
 
 /*
- * A unit's histogram has 64 bins: bins 0 .. n - 1 count the symbols that may become labels, OTHER_BIN all the others, and
- * ZERO_BIN symbol 0, which is frequent in sparse weights and far from everything else.
+ * A unit's histogram has 64 bins: bins 0 .. n - 1 count the symbols that may become labels, OTHER_BIN all the others,
+ * and ZERO_BIN symbol 0, which is frequent in sparse weights and far from everything else.
  */
 enum {
     PTWM_N_BINS = 64,
@@ -33,15 +33,16 @@ struct ptwm_label_bins {
 };
 
 /*
- * Chooses a range of symbols as bins by the histogram (2^bits entries) of a sample. False if a range would leave too many
- * out; then ptwm_label_list_bins lists the most frequent symbols of a full histogram.
+ * Chooses a range of symbols as bins by the histogram (2^bits entries) of a sample. False if a range would leave too
+ * many out; then ptwm_label_list_bins lists the most frequent symbols of a full histogram.
  */
 bool ptwm_label_range_bins(struct ptwm_label_bins *bins, const uint32_t *histogram, unsigned bits);
 void ptwm_label_list_bins(struct ptwm_label_bins *bins, const uint32_t *histogram, unsigned bits);
 
 /*
- * Where such a sample is taken: number of blocks of PTWM_SAMPLE_BLOCK elements of a window of n; ptwm_label_sample_block says
- * where block number i begins. If n is less than all blocks together, there is one block, all n elements.
+ * Where such a sample is taken: number of blocks of PTWM_SAMPLE_BLOCK elements of a window of n;
+ * ptwm_label_sample_block says where block number i begins. If n is less than all blocks together, there is one block,
+ * all n elements.
  */
 enum { PTWM_SAMPLE_BLOCK = 256, PTWM_SAMPLE_BLOCKS = 32, PTWM_SAMPLE_ELEMENTS = PTWM_SAMPLE_BLOCK * PTWM_SAMPLE_BLOCKS };
 size_t ptwm_label_sample_blocks(size_t n);
@@ -63,14 +64,16 @@ enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, str
                                    uint8_t *classes, uint64_t *cost_bits, uint64_t *undivided_bits);
 
 /*
- * Assigns each step-th unit of n_units to the class that codes it with the fewest bits (of equals the first), and adds its
- * histogram to the class's counts. Costs are in 1 / 256 bit. With several versions; label_classes.c.
+ * Assigns each step-th unit of n_units to the class that codes it with the fewest bits (of equals the first), and adds
+ * its histogram to the class's counts. Costs are in 1 / 256 bit. With several versions; label_classes.c.
  */
 void ptwm_label_assign(const uint16_t *histograms, size_t n_units, size_t step,
                        const int16_t costs[PTWM_ANALYSED_CLASSES][PTWM_N_BINS], uint8_t *classes,
                        uint32_t counts[PTWM_ANALYSED_CLASSES][PTWM_N_BINS]);
 
-/* What table building has to know. exception_cost: of an exception without the label that stands in, in 1 / 65536 bit. */
+/*
+ * What table building has to know. exception_cost: of an exception without the label that stands in, in 1 / 65536 bit.
+ */
 struct ptwm_table_maker {
     const struct ptwm_label_bins *bins;
     unsigned bits;

@@ -1,6 +1,6 @@
 /*
- * Coding with label rANS for callers who have labels already: an encoder is made of a set once, and then codes any number
- * of chunks, on any number of threads.
+ * Coding with label rANS for callers who have labels already: an encoder is made of a set once, and then codes any
+ * number of chunks, on any number of threads.
  */
 #ifndef PTWM_LABEL_ENCODE_H
 #define PTWM_LABEL_ENCODE_H
@@ -28,11 +28,11 @@ struct ptwm_label_coder {
 };
 
 /*
- * The alias table backwards, without a large table. A label's ranks lie in pieces: one in its own bucket and one in each
- * bucket that it is the alias of, at most 63 pieces for all labels together. Within a piece, the state's low half is
- * 32 rank + a constant (modulo 2^16), whose bytes are high and bucket. Pieces are found by cells of 1024 ranks of a label:
- * the number of the piece at the cell's beginning, plus one for each of the limits (in units of 8 ranks) that are passed.
- * Real weights take up to four limits a cell; where there are more, is_usable is false.
+ * The alias table backwards, without a large table. A label's ranks lie in pieces: one in its own bucket and one in
+ * each bucket that it is the alias of, at most 63 pieces for all labels together. Within a piece, the state's low half
+ * is 32 rank + a constant (modulo 2^16), whose bytes are high and bucket. Pieces are found by cells of 1024 ranks of a
+ * label: the number of the piece at the cell's beginning, plus one for each of the limits (in units of 8 ranks) that
+ * are passed. Real weights take up to four limits a cell; where there are more, is_usable is false.
  */
 enum { PTWM_PIECE_CELLS = 128, PTWM_PIECE_CELL_RANKS = 1024, PTWM_PIECE_LIMITS = 4 };
 struct ptwm_pieces {
@@ -51,8 +51,8 @@ struct ptwm_class_encoder {
     uint8_t packed_bytes[4][PTWM_MAX_LABELS];
     struct ptwm_pieces pieces;
     /*
-     * The low half of the state from which the decoder gets (label, rank), for each rank that is a multiple of 8. Gathers
-     * take 32 bits at a time, hence one more.
+     * The low half of the state from which the decoder gets (label, rank), for each rank that is a multiple of 8.
+     * Gathers take 32 bits at a time, hence one more.
      */
     uint16_t inverse[PTWM_N_SLOTS + 2];
     uint8_t most_frequent; /* label, which exceptions are coded as */
@@ -79,7 +79,9 @@ struct ptwm_label_chunk {
 
 /* How many lanes a chunk has. */
 uint32_t ptwm_label_n_lanes(size_t n);
-/* How many of n labels are coded in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are. */
+/*
+ * How many of n labels are coded in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are.
+ */
 size_t ptwm_label_n_ordered(size_t n, uint8_t width);
 
 /* A chunk that is being coded, from its end. */
@@ -93,8 +95,8 @@ struct ptwm_label_coding {
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
                       const struct ptwm_label_chunk *chunk, uint8_t *room);
 /*
- * Codes elements begin .. end - 1, whose labels these are. The first call's end is n, each other one's the begin of the one
- * before, the last one's begin 0; each begin is a multiple of the unit.
+ * Codes elements begin .. end - 1, whose labels these are. The first call's end is n, each other one's the begin of the
+ * one before, the last one's begin 0; each begin is a multiple of the unit.
  */
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end);
 /* What ptwm_label_end needs room for. */

@@ -1,6 +1,6 @@
 /*
- * Fused decoding: from a chunk's stored planes to its elements in one pass, CRCs included, for the chains and the coding
- * that float weights have. Everything else goes the plain way (plane.h, chain.h), which gives the same bytes.
+ * Fused decoding: from a chunk's stored planes to its elements in one pass, CRCs included, for the chains and the
+ * coding that float weights have. Everything else goes the plain way (plane.h, chain.h), which gives the same bytes.
  */
 #ifndef PTWM_LABEL_FUSED_H
 #define PTWM_LABEL_FUSED_H
@@ -35,8 +35,8 @@ bool ptwm_fused_serves(const struct ptwm_parsed_chain *chain, size_t raw_nbytes)
 
 /*
  * Decodes a chunk that ptwm_fused_serves. Fails with PTWM_ERR_PLANE (also if it has not 128 lanes), PTWM_ERR_PADDING or
- * PTWM_ERR_CHECKSUM without saying more: the plain way does that. Reads nothing outside the planes, whatever they hold, and
- * even if they change while it reads.
+ * PTWM_ERR_CHECKSUM without saying more: the plain way does that. Reads nothing outside the planes, whatever they hold,
+ * and even if they change while it reads.
  */
 enum ptwm_status ptwm_fused_decode(const struct ptwm_fused_chunk *chunk);
 

@@ -1,6 +1,6 @@
 /*
- * The kernels of fused decoding in plain C, for any machine: loops over arrays that compilers make vectors of, but for the
- * look-ups and the words, which are one at a time. Included once, by label_fused.c.
+ * The kernels of fused decoding in plain C, for any machine: loops over arrays that compilers make vectors of, but for
+ * the look-ups and the words, which are one at a time. Included once, by label_fused.c.
  */
 
 static void build_tables_scalar(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned position)

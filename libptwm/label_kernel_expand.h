@@ -1,6 +1,6 @@
 /*
- * Expanding words to lanes with a byte shuffle: entry [k] moves the first words, one after the other, to those of eight u16
- * lanes whose bits are set in k, and zeros to the others (128 is out of range for pshufb and tbl).
+ * Expanding words to lanes with a byte shuffle: entry [k] moves the first words, one after the other, to those of eight
+ * u16 lanes whose bits are set in k, and zeros to the others (128 is out of range for pshufb and tbl).
  */
 #define BITS_BELOW(k, i)                                                                                          \
     (((i) > 0 && ((k) & 1)) + ((i) > 1 && ((k) & 2)) + ((i) > 2 && ((k) & 4)) + ((i) > 3 && ((k) & 8)) +          \

@@ -40,8 +40,8 @@ enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, u
                                 struct ptwm_bytes *bytes, struct ptwm_error *error);
 
 /*
- * Has the system read a range that will be wanted soon: waits for it where the file is mapped, need not where it is read.
- * Never fails.
+ * Has the system read a range that will be wanted soon: waits for it where the file is mapped, need not where it is
+ * read. Never fails.
  */
 void ptwm_file_prefetch(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes);
 /* Whether that does anything. */

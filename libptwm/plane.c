@@ -163,7 +163,10 @@ static enum ptwm_status try_zstd(struct attempt *a, struct ptwm_plane_record *re
     return status;
 }
 
-/* Stores or codes bytes, as the estimates say. Huffman's tables are small, rANS's states are not: it serves small planes. */
+/*
+ * Stores or codes bytes, as the estimates say. Huffman's tables are small, rANS's states are not: it serves small
+ * planes.
+ */
 static enum ptwm_status put_bytes(struct attempt *a, struct ptwm_plane_record *record)
 {
     uint32_t histogram[256];

@@ -507,10 +507,11 @@ struct ptwm_tensor_spec {
 PTWM_API enum ptwm_status ptwm_writer_add(struct ptwm_writer *writer, const struct ptwm_tensor_spec *spec,
                                           struct ptwm_error *error);
 /*
- * Adds n_specs tensors (whose struct_nbytes are all the same) in their order, with the same result as n_specs calls of ptwm_writer_add, but with several of them in
- * the making at once on the writer's threads; that is what keeps threads busy with tensors of a few MiB. Memory beyond the
- * writer's own stays below 256 MiB, whatever the sizes are. If one of them fails, those before it have been added, it and
- * those after it have not; error->tensor says which it was, and whether the writer can go on is as with ptwm_writer_add.
+ * Adds n_specs tensors (whose struct_nbytes are all the same) in their order, with the same result as n_specs calls of
+ * ptwm_writer_add, but with several of them in the making at once on the writer's threads; that is what keeps threads
+ * busy with tensors of a few MiB. Memory beyond the writer's own stays below 256 MiB, whatever the sizes are. If one of
+ * them fails, those before it have been added, it and those after it have not; error->tensor says which it was, and
+ * whether the writer can go on is as with ptwm_writer_add.
  */
 PTWM_API enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *writer, const struct ptwm_tensor_spec *specs,
                                                size_t n_specs, struct ptwm_error *error);

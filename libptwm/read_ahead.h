@@ -1,6 +1,6 @@
 /*
- * Reading ahead of decoding: while chunks are decoded, a thread has the system read those that come next, so that the disk
- * and the processor work at the same time. It lives no longer than the call that needs it.
+ * Reading ahead of decoding: while chunks are decoded, a thread has the system read those that come next, so that the
+ * disk and the processor work at the same time. It lives no longer than the call that needs it.
  */
 #ifndef PTWM_READ_AHEAD_H
 #define PTWM_READ_AHEAD_H
@@ -16,8 +16,8 @@ struct ptwm_extent {
 struct ptwm_read_ahead;
 
 /*
- * Prepares to read extents, in their order, which must stay until the end. NULL if that is not worth it or not possible;
- * the other calls take NULL as well, and do nothing.
+ * Prepares to read extents, in their order, which must stay until the end. NULL if that is not worth it or not
+ * possible; the other calls take NULL as well, and do nothing.
  */
 struct ptwm_read_ahead *ptwm_read_ahead_begin(const struct ptwm_file *file, const struct ptwm_extent *extents, size_t n,
                                               const struct ptwm_allocator *allocator);

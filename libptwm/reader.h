@@ -14,8 +14,8 @@
 #include "segment.h"
 
 /*
- * Segments of small tensors that were decoded lately, whole: who fetches one of them often fetches its neighbours next, or
- * the same again. A segment has one place where it may be. Calls that find the cache taken do without.
+ * Segments of small tensors that were decoded lately, whole: who fetches one of them often fetches its neighbours next,
+ * or the same again. A segment has one place where it may be. Calls that find the cache taken do without.
  */
 enum { PTWM_CACHED_SEGMENTS = 16, PTWM_CACHED_SEGMENT_NBYTES = 256 << 10 /* larger segments are not kept */ };
 

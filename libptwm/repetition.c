@@ -1,6 +1,6 @@
 /*
- * Whether words of the data come again. Every word would have to be looked up; but it is enough to look up one in about a
- * thousand, chosen by its value, so that a word that comes again is looked up each time, at any distance.
+ * Whether words of the data come again. Every word would have to be looked up; but it is enough to look up one in about
+ * a thousand, chosen by its value, so that a word that comes again is looked up each time, at any distance.
  */
 #include "choose.h"
 #include "cpu_features.h"
@@ -41,8 +41,8 @@ static void look_up(struct seen *seen, uint64_t word)
 }
 
 /*
- * Looks at n_words words, a multiple of BLOCK. Whether a block has words to look up is found out in a loop that compilers
- * vectorise.
+ * Looks at n_words words, a multiple of BLOCK. Whether a block has words to look up is found out in a loop that
+ * compilers vectorise.
  */
 #define DEFINE_LOOK(name, attributes)                                                   \
     attributes static void name(const uint8_t *data, size_t n_words, struct seen *seen) \
@@ -121,7 +121,9 @@ static bool chunk_is_repetitive(const uint8_t *data, size_t n_words)
     memset(&seen, 0, sizeof seen);
     look(data, whole, &seen);
     expected = (whole - seen.n_zero) >> RATE_BITS;
-    /* A few different words, none of which happens to be chosen, would escape; they make themselves felt in the number. */
+    /*
+     * A few different words, none of which happens to be chosen, would escape; they make themselves felt in the number.
+     */
     if (seen.n_chosen < expected / 2 || expected < 16)
         return is_repetitive_with_care(data, n_words);
     seen.n_chosen += seen.n_zero >> RATE_BITS;

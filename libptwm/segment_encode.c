@@ -102,8 +102,8 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
 }
 
 /*
- * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two bytes and
- * more a 1024th of the raw size is a fair price for the fast way.
+ * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two
+ * bytes and more a 1024th of the raw size is a fair price for the fast way.
  */
 static bool beats_rival(const struct encoding *e)
 {
@@ -198,8 +198,8 @@ static void end_encoding(struct encoding *e)
 }
 
 /*
- * Encodes with one chain. If rival is not NULL, *is_beaten tells whether other chains promise to be better; then nothing has
- * been written.
+ * Encodes with one chain. If rival is not NULL, *is_beaten tells whether other chains promise to be better; then
+ * nothing has been written.
  */
 static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                     bool try_zstd, const struct ptwm_sampled_choice *rival, bool *is_beaten,
@@ -267,8 +267,8 @@ struct way {
 };
 
 /*
- * Whether the symbols of a chain may be better off without labels: where there are so few that the tables and the lanes'
- * states of label rANS cost more than it gives.
+ * Whether the symbols of a chain may be better off without labels: where there are so few that the tables and the
+ * lanes' states of label rANS cost more than it gives.
  */
 static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
 {
@@ -305,8 +305,8 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
 }
 
 /*
- * Encodes floats with their label chain, if that turns out to be the best by a sample and then by the first window's model:
- * then *is_done. Else finds the way that is the best.
+ * Encodes floats with their label chain, if that turns out to be the best by a sample and then by the first window's
+ * model: then *is_done. Else finds the way that is the best.
  */
 static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struct way *best, bool *is_done,
                                       struct ptwm_output *output, struct ptwm_segment_record *record,

@@ -22,8 +22,9 @@ enum ptwm_status ptwm_parallel_for(size_t n_tasks, unsigned threads, ptwm_task_f
                                    struct ptwm_error *error);
 
 /*
- * The same with results that are taken in order: each task fills one of n_slots slots (task mod n_slots), and the calling
- * thread alone takes them, one after the other, while other tasks go on. No task begins before its slot has been taken.
+ * The same with results that are taken in order: each task fills one of n_slots slots (task mod n_slots), and the
+ * calling thread alone takes them, one after the other, while other tasks go on. No task begins before its slot has
+ * been taken.
  */
 typedef enum ptwm_status (*ptwm_slot_fn)(void *context, size_t task, size_t slot, unsigned worker,
                                          struct ptwm_error *error);
