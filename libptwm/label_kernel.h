@@ -1,7 +1,7 @@
 /*
- * What the kernels of fused decoding work on (label_fused.c drives them). A kernel decodes blocks of 512 elements: 16 rANS
- * steps of 32 lanes each give the symbols, the column shifts are added, the rest and low planes merged in, and finished
- * elements stored. A group is 128 elements, one step of each lane; the class may change from group to group.
+ * What the kernels of fused decoding work on (label_fused.c drives them). A kernel decodes blocks of 512 elements: 16
+ * rANS steps of 32 lanes each give the symbols, the column shifts are added, the rest and low planes merged in, and
+ * finished elements stored. A group is 128 elements, one step of each lane; the class may change from group to group.
  */
 #ifndef PTWM_LABEL_KERNEL_H
 #define PTWM_LABEL_KERNEL_H
@@ -24,8 +24,8 @@
 #endif
 
 /*
- * PTWM_INLINE: of the kernels' bodies each instance has its own copy, with its constants in it.
- * PTWM_UNROLL, before a loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds.
+ * PTWM_INLINE: of the kernels' bodies each instance has its own copy, with its constants in it. PTWM_UNROLL, before a
+ * loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds.
  */
 #if defined(PTWM_SANITIZED) || !defined(__GNUC__)
 #define PTWM_INLINE static inline
@@ -68,8 +68,8 @@ enum {
 };
 
 /*
- * A class's tables for vectors of u16. By bucket: the alias table, and of the own label [0] and the alias [1] the frequencies
- * and the symbols, those at their place in the unit.
+ * A class's tables for vectors of u16. By bucket: the alias table, and of the own label [0] and the alias [1] the
+ * frequencies and the symbols, those at their place in the unit.
  */
 struct ptwm_kernel_table16 {
     uint16_t div[PTWM_MAX_LABELS];
@@ -121,9 +121,9 @@ struct ptwm_kernel_job {
     const uint8_t *shifts;      /* as struct ptwm_label_model's lifted */
     size_t column, column_step, n_columns; /* of the next block; column_step < n_columns */
     /*
-     * CRC registers (neither inverted nor finished) of the planes' bytes up to here, but for the words: those are taken at
-     * crc_rate times 8 bytes for each two steps, wherever the decoder may be. So the number of loads is the same each time,
-     * and does not depend on the steps.
+     * CRC registers (neither inverted nor finished) of the planes' bytes up to here, but for the words: those are taken
+     * at crc_rate times 8 bytes for each two steps, wherever the decoder may be. So the number of loads is the same
+     * each time, and does not depend on the steps.
      */
     uint32_t rest_crc, low_crc, words_crc;
     size_t crc_rate;
