@@ -12,7 +12,7 @@
 enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
-    TOLERANCE = 1024 / 8       /* elements' bytes for a bit */
+    TOLERANCE = 1536 / 8       /* elements' bytes for a bit */
 };
 
 /* A segment that is being encoded with one chain. */
@@ -103,7 +103,7 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
 
 /*
  * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two
- * bytes and more a 1024th of the raw size is a fair price for the fast way.
+ * bytes and more a 1536th of the raw size is a fair price for the fast way.
  */
 static bool beats_rival(const struct encoding *e)
 {
