@@ -37,7 +37,7 @@ static const struct candidates f32s = { 4, { { { LABEL(4, 6, 9) }, 4 }, { { LABE
                                              { { 0 }, 0 } } };
 static const struct candidates f64s = { 3, { { { LABEL(8, 4, 11) }, 4 }, { { BYTES(8) }, 2 }, { { 0 }, 0 } } };
 static const struct candidates e4m3s = { 3, { { { LABEL(1, 2, 5) }, 4 }, { { LABEL(1, 3, 4) }, 4 }, { { 0 }, 0 } } };
-static const struct candidates e5m2s = { 2, { { { LABEL(1, 2, 5) }, 4 }, { { 0 }, 0 } } };
+static const struct candidates e5m2s = { 3, { { { LABEL(1, 1, 6) }, 4 }, { { LABEL(1, 2, 5) }, 4 }, { { 0 }, 0 } } };
 static const struct candidates e8m0s = { 2, { { { LABEL(1, 0, 8) }, 4 }, { { 0 }, 0 } } };
 static const struct candidates f4s = { 2, { { { 0 }, 0 }, { { LABEL(0, 0, 4) }, 4 } } };
 

@@ -14,14 +14,14 @@ struct step {
 static const struct step steps[] = {
     [PTWM_FLOAT_NONE] = { 0, 0, 0 },  [PTWM_FLOAT_B16_9] = { 2, 6, 9 }, [PTWM_FLOAT_B16_8] = { 2, 7, 8 },
     [PTWM_FLOAT_F32_9] = { 4, 6, 9 }, [PTWM_FLOAT_F32_8] = { 4, 7, 8 }, [PTWM_FLOAT_F16_6] = { 2, 9, 6 },
-    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },
+    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },  [PTWM_FLOAT_F8_6] = { 1, 1, 6 },
 };
 
 enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain)
 {
     if (chain->n_steps != 1 || chain->label == NULL)
         return PTWM_FLOAT_NONE;
-    for (int k = PTWM_FLOAT_B16_9; k <= PTWM_FLOAT_F8_5; k++)
+    for (int k = PTWM_FLOAT_B16_9; k < PTWM_N_FLOAT_KINDS; k++)
         if (steps[k].width == chain->label->width && steps[k].shift == chain->label->shift &&
             steps[k].bits == chain->label->bits)
             return (enum ptwm_float_kind)k;
@@ -91,7 +91,8 @@ static inline void rests_of(struct step s, const uint8_t *raw, size_t n, uint16_
     case PTWM_FLOAT_F32_9: function((struct step){ 4, 6, 9 }, __VA_ARGS__); break;      \
     case PTWM_FLOAT_F32_8: function((struct step){ 4, 7, 8 }, __VA_ARGS__); break;      \
     case PTWM_FLOAT_F16_6: function((struct step){ 2, 9, 6 }, __VA_ARGS__); break;      \
-    default: function((struct step){ 1, 2, 5 }, __VA_ARGS__); break;                    \
+    case PTWM_FLOAT_F8_5: function((struct step){ 1, 2, 5 }, __VA_ARGS__); break;       \
+    default: function((struct step){ 1, 1, 6 }, __VA_ARGS__); break;                    \
     }
 
 static void symbols_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)

@@ -17,7 +17,9 @@ enum ptwm_float_kind {
     PTWM_FLOAT_F32_9, /* label(4, 6, 9) */
     PTWM_FLOAT_F32_8, /* label(4, 7, 8) */
     PTWM_FLOAT_F16_6, /* label(2, 9, 6): float16, exponent and a mantissa bit */
-    PTWM_FLOAT_F8_5   /* label(1, 2, 5) */
+    PTWM_FLOAT_F8_5,  /* label(1, 2, 5): float8_e4m3, exponent and a mantissa bit */
+    PTWM_FLOAT_F8_6,  /* label(1, 1, 6): float8_e5m2, the same */
+    PTWM_N_FLOAT_KINDS
 };
 /* The kind of a chain that is one such step and nothing else, or PTWM_FLOAT_NONE. */
 enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain);

@@ -161,6 +161,7 @@ uint32_t ptwm_symbols_per_octave(const struct ptwm_step *label)
            : label->width == 4 && label->shift == 6 && label->bits == 9   ? 2
            : label->width == 2 && label->shift == 9 && label->bits == 6   ? 2
            : label->width == 1 && label->shift == 2 && label->bits == 5   ? 2
+           : label->width == 1 && label->shift == 1 && label->bits == 6   ? 2
                                                                           : 1;
 }
 

@@ -71,20 +71,20 @@ AVX512 INLINE void bins_wide_512(struct step s, const uint8_t *raw, size_t n, ui
     }
 }
 
-/* Bytes: symbols are bits 2 to 6, shifts below 32 come as u16. */
-AVX512 INLINE void bins_bytes_512(const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift, uint8_t *bins)
+/* Bytes: the shifts come as u16. */
+AVX512 INLINE void bins_bytes_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift, uint8_t *bins)
 {
     const __m512i from = _mm512_set1_epi8((char)first), other = _mm512_set1_epi8(PTWM_OTHER_BIN);
 
     for (size_t i = 0; i < n; i += 64) {
-        __m512i symbol = _mm512_srli_epi16(bytes_64(raw + i), 2), bin;
+        __m512i symbol = _mm512_srli_epi16(bytes_64(raw + i), s.shift), bin;
         if (shift != NULL) {
             __m512i own = _mm512_inserti64x4(
                 _mm512_castsi256_si512(_mm512_cvtepi16_epi8(bytes_64(shift + i))),
                 _mm512_cvtepi16_epi8(bytes_64(shift + i + 32)), 1);
             symbol = _mm512_sub_epi8(symbol, own);
         }
-        symbol = _mm512_and_si512(symbol, _mm512_set1_epi8(31));
+        symbol = _mm512_and_si512(symbol, _mm512_set1_epi8((char)((1u << s.bits) - 1)));
         bin = _mm512_min_epu8(_mm512_sub_epi8(symbol, from), other);
         bin = _mm512_mask_mov_epi8(bin, _mm512_testn_epi8_mask(symbol, symbol), _mm512_set1_epi8(PTWM_ZERO_BIN));
         _mm512_storeu_si512(bins + i, bin);
@@ -95,7 +95,7 @@ AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, ui
                                  uint8_t *bins)
 {
     if (s.width == 1)
-        bins_bytes_512(raw, n, first, shift, bins);
+        bins_bytes_512(s, raw, n, first, shift, bins);
     else
         bins_wide_512(s, raw, n, first, shift, bins);
 }
@@ -338,12 +338,27 @@ AVX512 INLINE void rest_block_3_512(const uint8_t *raw, uint8_t *packed)
     }
 }
 
+AVX512 INLINE void rest_block_2_512(const uint8_t *raw, uint8_t *packed)
+{
+#pragma GCC unroll 2
+    for (unsigned half = 0; half < 2; half++, raw += 256, packed += 64) {
+        __m512i word = _mm512_and_si512(bytes_64(raw), _mm512_set1_epi8((char)0x81));
+#pragma GCC unroll 3
+        for (unsigned j = 1; j < 4; j++)
+            word = _mm512_or_si512(word, _mm512_or_si512(down_512(bytes_64(raw + 64 * j), j, 0x80 >> j),
+                                                         up_512(bytes_64(raw + 64 * j), j, 1 << j)));
+        _mm512_storeu_si512(packed, word);
+    }
+}
+
 AVX512 INLINE void rests_body_512(struct step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
 {
     const size_t r = (s.width == 1 ? 8u : 16u) - s.bits;
 
     for (; n_blocks > 0; n_blocks--, raw += BLOCK * (size_t)s.width, packed += 64 * r) {
-        if (r == 3)
+        if (r == 2)
+            rest_block_2_512(raw, packed);
+        else if (r == 3)
             rest_block_3_512(raw, packed);
         else if (r == 10)
             rest_block_10_512(raw, packed);
@@ -417,11 +432,11 @@ AVX2 INLINE void bins_body_256(struct step s, const uint8_t *raw, size_t n, uint
     for (size_t i = 0; i < n; i += 32) {
         if (s.width == 1) {
             const __m256i other = _mm256_set1_epi8(PTWM_OTHER_BIN), zero = _mm256_setzero_si256();
-            __m256i symbol = _mm256_srli_epi16(bytes_32(raw + i), 2), bin;
+            __m256i symbol = _mm256_srli_epi16(bytes_32(raw + i), s.shift), bin;
             if (shift != NULL)
                 symbol = _mm256_sub_epi8(symbol, _mm256_permute4x64_epi64(_mm256_packus_epi16(
                                                      bytes_32(shift + i), bytes_32(shift + i + 16)), 0xd8));
-            symbol = _mm256_and_si256(symbol, _mm256_set1_epi8(31));
+            symbol = _mm256_and_si256(symbol, _mm256_set1_epi8((char)((1u << s.bits) - 1)));
             bin = _mm256_min_epu8(_mm256_sub_epi8(symbol, _mm256_set1_epi8((char)first)), other);
             bin = _mm256_or_si256(bin, _mm256_and_si256(_mm256_cmpeq_epi8(symbol, zero), _mm256_set1_epi8(1)));
             store_32(bins + i, bin);
@@ -573,12 +588,27 @@ AVX2 INLINE void rest_block_3_256(const uint8_t *raw, uint8_t *packed)
     }
 }
 
+AVX2 INLINE void rest_block_2_256(const uint8_t *raw, uint8_t *packed)
+{
+    for (unsigned i = 0; i < 4; i++, packed += 32) {
+        const uint8_t *from = raw + 256 * (i / 2) + 32 * (i % 2);
+        __m256i word = _mm256_and_si256(bytes_32(from), _mm256_set1_epi8((char)0x81));
+#pragma GCC unroll 3
+        for (int j = 1; j < 4; j++)
+            word = _mm256_or_si256(word, _mm256_or_si256(down_256(bytes_32(from + 64 * j), j, 0x80 >> j),
+                                                         up_256(bytes_32(from + 64 * j), j, 1 << j)));
+        store_32(packed, word);
+    }
+}
+
 AVX2 INLINE void rests_body_256(struct step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
 {
     const size_t r = (s.width == 1 ? 8u : 16u) - s.bits;
 
     for (; n_blocks > 0; n_blocks--, raw += BLOCK * (size_t)s.width, packed += 64 * r) {
-        if (r == 3)
+        if (r == 2)
+            rest_block_2_256(raw, packed);
+        else if (r == 3)
             rest_block_3_256(raw, packed);
         else if (r == 10)
             rest_block_10_256(raw, packed);

@@ -53,7 +53,7 @@ static const struct {
     { PTWM_DTYPE_F16, 2, { { 3, 2, 9, 6 } }, 1 },
     { PTWM_DTYPE_F32, 4, { { 3, 4, 6, 9 }, { 3, 4, 7, 8 } }, 2 },
     { PTWM_DTYPE_F8_E4M3, 1, { { 3, 1, 2, 5 } }, 1 },
-    { PTWM_DTYPE_F8_E5M2, 1, { { 3, 1, 2, 5 } }, 1 },
+    { PTWM_DTYPE_F8_E5M2, 1, { { 3, 1, 1, 6 }, { 3, 1, 2, 5 } }, 2 },
 };
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
