@@ -27,6 +27,13 @@ uint32_t ptwm_label_n_lanes(size_t n)
     return n >= 16384 ? 128 : n >= 1024 ? 32 : 4;
 }
 
+size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n)
+{
+    const size_t n_carried = 2 * (size_t)ptwm_label_n_lanes(n);
+
+    return rest_nbytes >= n_carried && memcmp(rest, rest + 1, n_carried - 1) != 0 ? n_carried : 0;
+}
+
 size_t ptwm_label_n_ordered(size_t n, uint8_t width)
 {
     return width == 1 && ptwm_label_n_lanes(n) == LANES ? n / LANES * LANES : 0;
@@ -229,13 +236,15 @@ static encode_run_fn select_encode_run(void)
 /* ------------------------------------------------------------------------------------------------- chunks */
 
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
-                      const struct ptwm_label_chunk *chunk, uint8_t *room)
+                      const struct ptwm_label_chunk *chunk, const uint8_t *carried, uint8_t *room)
 {
     coding->encoder = encoder;
     coding->chunk = chunk;
     coding->words = coding->words_end = room + 2 * chunk->n;
     for (uint32_t i = 0; i < LANES; i++)
         coding->states[i] = STATE_START;
+    for (uint32_t i = 0; carried != NULL && i < ptwm_label_n_lanes(chunk->n); i++)
+        coding->states[i] += ptwm_load16(carried + 2 * i);
 }
 
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
@@ -334,7 +343,8 @@ static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin
 
 /* labels has room for n labels, their exceptions and their words. */
 static size_t encode_symbols(const struct ptwm_label_model *model, const struct ptwm_label_encoder *encoder, uint8_t *maps,
-                             uint8_t *labels, const struct ptwm_label_chunk *chunk, const uint16_t *symbols, uint8_t *dst)
+                             uint8_t *labels, const struct ptwm_label_chunk *chunk, const uint16_t *symbols,
+                             const uint8_t *carried, uint8_t *dst)
 {
     const struct ptwm_label_set *set = &model->sets[chunk->set];
     uint8_t *exceptions = labels + chunk->n;
@@ -348,14 +358,14 @@ static size_t encode_symbols(const struct ptwm_label_model *model, const struct 
         label_unit(&l, symbols, begin, chunk->n - begin < chunk->unit ? chunk->n : begin + chunk->unit, labels);
     }
     ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width));
-    ptwm_label_begin(&coding, encoder, chunk, exceptions + 3 * chunk->n);
+    ptwm_label_begin(&coding, encoder, chunk, carried, exceptions + 3 * chunk->n);
     ptwm_label_code(&coding, labels, 0, chunk->n);
     return ptwm_label_end(&coding, l.n_exceptions, exceptions, (size_t)(l.exceptions - exceptions), dst);
 }
 
 enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
-                                   const uint16_t *symbols, size_t n, uint8_t *dst, size_t *dst_nbytes,
-                                   struct ptwm_error *error)
+                                   const uint16_t *symbols, size_t n, const uint8_t *carried, uint8_t *dst,
+                                   size_t *dst_nbytes, struct ptwm_error *error)
 {
     const struct ptwm_label_set *of = &model->sets[set];
     const uint64_t maps_nbytes = (uint64_t)of->n_classes << model->bits, labels_nbytes = 6 * (uint64_t)n;
@@ -368,7 +378,7 @@ enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_
     if (maps != NULL && labels != NULL)
         status = ptwm_label_encoder_init(&encoder, model->allocator, of);
     if (status == PTWM_OK)
-        *dst_nbytes = encode_symbols(model, &encoder, maps, labels, &chunk, symbols, dst);
+        *dst_nbytes = encode_symbols(model, &encoder, maps, labels, &chunk, symbols, carried, dst);
     ptwm_label_encoder_release(&encoder);
     ptwm_release(model->allocator, maps, maps_nbytes, 1);
     ptwm_release(model->allocator, labels, labels_nbytes, 1);

@@ -91,9 +91,9 @@ struct ptwm_label_coding {
     uint32_t states[PTWM_MAX_LANES] PTWM_ALIGNED(64);
     uint8_t *words, *words_end;
 };
-/* room has 2 n bytes, which the coding uses until its end. */
+/* carried: two bytes a lane, or NULL. room has 2 n bytes, which the coding uses until its end. */
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
-                      const struct ptwm_label_chunk *chunk, uint8_t *room);
+                      const struct ptwm_label_chunk *chunk, const uint8_t *carried, uint8_t *room);
 /*
  * Codes elements begin .. end - 1, whose labels these are. The first call's end is n, each other one's the begin of the
  * one before, the last one's begin 0; each begin is a multiple of the unit.

@@ -381,7 +381,8 @@ enum ptwm_codec {
     PTWM_CODEC_RANS = 3,
     PTWM_CODEC_ZSTD = 4,
     PTWM_CODEC_LABEL_RANS = 5,
-    PTWM_CODEC_TRIM = 6
+    PTWM_CODEC_TRIM = 6,
+    PTWM_CODEC_CARRIED = 7 /* as it is, but for the first bytes, which label rANS carries in its final states */
 };
 /* The codec's name ("label-rans"), or NULL for an unknown one. A static string. */
 PTWM_API const char *ptwm_codec_name(uint32_t codec);

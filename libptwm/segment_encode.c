@@ -31,11 +31,22 @@ struct encoding {
 
 /* ------------------------------------------------------------------------------------------------------- chunks */
 
+/* Takes what the symbol plane carries out of the rest plane before it, which begins at begin. */
+static void drop_carried(struct ptwm_bytes *stored, size_t begin, size_t n_carried, struct ptwm_plane_record *rest)
+{
+    memmove(stored->data + begin, stored->data + begin + n_carried, stored->nbytes - begin - n_carried);
+    stored->nbytes -= n_carried;
+    rest->codec = PTWM_CODEC_CARRIED;
+    rest->stored_nbytes -= (uint32_t)n_carried;
+    rest->crc = ptwm_crc32c(0, stored->data + begin, rest->stored_nbytes);
+}
+
 static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
                                       struct ptwm_plane_record *records, struct ptwm_error *error)
 {
-    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL };
+    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL, NULL };
     enum ptwm_status status = PTWM_OK;
+    size_t n_carried = 0, rest_begin = 0;
 
     if (e->window.set != PTWM_NO_SET) {
         plan.classes = ptwm_window_classes(&e->window, chunk);
@@ -44,8 +55,16 @@ static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct
     for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {
         size_t nbytes;
         const uint8_t *plane = ptwm_window_plane(&e->window, chunk, p, &nbytes);
+        const size_t begin = stored->nbytes;
         status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, stored, &records[p], error);
+        if (e->tail.chain.planes[p].kind == PTWM_PLANE_REST && records[p].codec == PTWM_CODEC_IDENTITY) {
+            n_carried = ptwm_label_n_carried(plane, nbytes, (size_t)ptwm_chain_n_elements(&e->tail.chain, ptwm_tail_chunk_nbytes(&e->tail, chunk)));
+            plan.carried = n_carried > 0 ? plane : NULL;
+            rest_begin = begin;
+        }
     }
+    if (status == PTWM_OK && n_carried > 0 && records[e->tail.chain.n_planes - 1].codec == PTWM_CODEC_LABEL_RANS)
+        drop_carried(stored, rest_begin, n_carried, &records[e->tail.chain.n_planes - 2]);
     return status;
 }
 
