@@ -12,7 +12,7 @@
 enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
-    TOLERANCE = 1536 / 8       /* elements' bytes for a bit */
+    TOLERANCE = 1000           /* of the size */
 };
 
 /* A segment that is being encoded with one chain. */
@@ -121,17 +121,19 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
 }
 
 /*
- * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two
- * bytes and more a 1536th of the raw size is a fair price for the fast way.
+ * Whether the first window's classes gain more than other chains have in advance, or nearly so: what decodes several times
+ * as fast may be a thousandth larger, where the sample is that exact, which it is not for bytes.
  */
 static bool beats_rival(const struct encoding *e)
 {
-    const int64_t n = (int64_t)e->rival->n_elements, advantage = e->rival->advantage_bits;
+    const struct ptwm_sampled_choice *rival = e->rival;
     const int64_t gain = (int64_t)e->fast.undivided_bits - (int64_t)e->fast.symbols_cost_bits;
     const unsigned width = ptwm_float_width(e->fast.kind);
-    const int64_t price = width > 1 ? (int64_t)e->fast.n * width / TOLERANCE : 0;
+    const int64_t n_samples = (int64_t)(e->fast.n / rival->n_elements) + 1;
+    const int64_t n_chunks = (int64_t)ptwm_ceil_div(e->fast.n * width, e->tail.chunk_nbytes);
+    const int64_t price = width > 1 ? n_samples * (int64_t)rival->rival_bits / TOLERANCE : 0;
 
-    return e->is_fast && (advantage <= 0 || gain + price >= advantage * ((int64_t)e->fast.n / n + 1));
+    return e->is_fast && gain + price >= n_samples * rival->advantage_bits + n_chunks * rival->head_bits;
 }
 
 /* Makes room for the segment's beginning and remembers where that is. */
@@ -331,7 +333,7 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
                                       struct ptwm_output *output, struct ptwm_segment_record *record,
                                       struct ptwm_error *error)
 {
-    struct ptwm_sampled_choice choice = { 0, 0, 0, 0, false };
+    struct ptwm_sampled_choice choice = { 0 };
     const bool is_sampled = ptwm_sample_chains(spec, &choice);
     enum ptwm_status status = PTWM_OK;
     bool is_beaten = true;
