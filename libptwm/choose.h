@@ -28,7 +28,7 @@ struct ptwm_sampled_choice {
     size_t label, rival;
     uint64_t rival_bits;    /* for n_elements, without tables and the like */
     int64_t advantage_bits; /* negative if the label chain is better anyhow */
-    int64_t head_bits;      /* what tables and the like take more for label than for rival, in a chunk */
+    uint64_t head_bits;     /* what rival's tables and the like take in a chunk */
     uint64_t n_elements;
     bool is_hopeless;       /* the advantage is more than any classes can gain */
 };

@@ -14,8 +14,7 @@ enum {
     BYTE_BLOCKS = 256,      /* for elements of a byte: byte chains model the whole of it, which takes more to tell apart */
     MIN_NBYTES = 32 << 10,
     PLANE_NBYTES = 1 << 19, /* the tables of a byte plane are those of so many bytes */
-    MAX_DISADVANTAGE = 32,  /* 1 / 32 of the cost is more than classes gain */
-    LABEL_HEAD_BITS = 128 * 8 + 64 + 32 * 16 /* 8 bits of each state tell nothing, and there is a table */
+    MAX_DISADVANTAGE = 32 /* 1 / 32 of the cost is more than classes gain */
 };
 
 /* Blocks at even distances. */
@@ -142,7 +141,7 @@ static uint64_t chain_bits(const struct sample *s, const struct ptwm_parsed_chai
         return chain->steps[0].width == s->width ? bytes_bits(s, s->width, head_bits) : UINT64_MAX;
     if (chain->label == NULL || chain->label->width != s->width || chain->label->bits > 9)
         return UINT64_MAX;
-    *head_bits = LABEL_HEAD_BITS;
+    *head_bits = 0; /* those of labels are counted once their classes are known */
     return label_bits(s, chain->label);
 }
 
@@ -177,7 +176,7 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
     if (rival == UINT64_MAX)
         return false;
     choice->rival_bits = rival;
-    choice->head_bits = (int64_t)LABEL_HEAD_BITS - (int64_t)rival_head_bits;
+    choice->head_bits = rival_head_bits;
     choice->advantage_bits = (int64_t)best - (int64_t)rival;
     choice->n_elements = n_elements(&s);
     choice->is_hopeless = best > rival + rival / MAX_DISADVANTAGE;

@@ -22,7 +22,7 @@ struct ptwm_float_window {
     struct ptwm_bytes sample;     /* rows that shifts are looked for in */
     uint32_t set;
     uint64_t symbols_cost_bits;   /* estimate */
-    uint64_t undivided_bits;      /* the same without classes */
+    uint64_t entropy_bits;        /* of the symbols, shifted, if they had no classes and tables were free */
     struct ptwm_label_encoder encoder;
 };
 

@@ -272,7 +272,7 @@ static void unite(const struct ptwm_label_counted *counted, const struct divisio
 }
 
 enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, struct ptwm_label_set *set,
-                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *undivided_bits)
+                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *entropy_bits)
 {
     const size_t step = counted->n_units / SUBSET_UNITS + 1, n_means = (size_t)ptwm_ceil_div(counted->n_units, step);
     uint16_t *means = ptwm_alloc(counted->allocator, n_means, sizeof *means);
@@ -303,7 +303,7 @@ enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, str
     division.n_classes = best_n_classes;
     divide_all(counted, &division, best_costs);
     unite(counted, &division, &whole);
-    *undivided_bits = whole.cost_bits;
+    *entropy_bits = ptwm_entropy_fixed(whole.counts[0], PTWM_N_BINS) / PTWM_LOG2_ONE;
     if (whole.cost_bits <= division.cost_bits) {
         memset(classes, 0, counted->n_units);
         *set = whole.set;

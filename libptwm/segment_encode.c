@@ -127,13 +127,13 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
 static bool beats_rival(const struct encoding *e)
 {
     const struct ptwm_sampled_choice *rival = e->rival;
-    const int64_t gain = (int64_t)e->fast.undivided_bits - (int64_t)e->fast.symbols_cost_bits;
+    const int64_t n = (int64_t)e->fast.n, n_sampled = (int64_t)rival->n_elements;
     const unsigned width = ptwm_float_width(e->fast.kind);
-    const int64_t n_samples = (int64_t)(e->fast.n / rival->n_elements) + 1;
-    const int64_t n_chunks = (int64_t)ptwm_ceil_div(e->fast.n * width, e->tail.chunk_nbytes);
-    const int64_t price = width > 1 ? n_samples * (int64_t)rival->rival_bits / TOLERANCE : 0;
+    const int64_t loss = (int64_t)e->fast.symbols_cost_bits - (int64_t)e->fast.entropy_bits;
+    const int64_t heads = (int64_t)(ptwm_ceil_div(e->fast.n * width, e->tail.chunk_nbytes) * rival->head_bits);
+    const int64_t price = width > 1 ? (int64_t)rival->rival_bits / TOLERANCE * n / n_sampled : 0;
 
-    return e->is_fast && gain + price >= n_samples * rival->advantage_bits + n_chunks * rival->head_bits;
+    return e->is_fast && loss + rival->advantage_bits * n / n_sampled <= heads + price;
 }
 
 /* Makes room for the segment's beginning and remembers where that is. */
