@@ -12,7 +12,9 @@
 enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
-    TOLERANCE = 1000           /* of the size */
+    TOLERANCE = 1000,          /* of the size */
+    TRIVIAL_SHARE = 256,       /* data that shrinks to so small a part has larger chunks */
+    TRIVIAL_CHUNK_NBYTES = 16 << 20
 };
 
 /* A segment that is being encoded with one chain. */
@@ -285,6 +287,7 @@ static enum ptwm_status estimate_chain(const struct ptwm_encode_spec *spec, cons
 struct way {
     size_t chain;
     bool no_labels;
+    uint64_t nbytes; /* what it gives by the measure that was taken; UINT64_MAX if none was */
 };
 
 /*
@@ -301,11 +304,11 @@ static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const str
 static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, bool try_zstd,
                                       struct way *best, struct ptwm_error *error)
 {
-    uint64_t best_nbytes = UINT64_MAX;
     enum ptwm_status status = PTWM_OK;
 
     best->chain = 0;
     best->no_labels = false;
+    best->nbytes = UINT64_MAX;
     if (spec->n_chains == 1 && !may_go_without_labels(spec, &spec->chains[0]))
         return PTWM_OK;
     for (size_t i = 0; i < 2 * spec->n_chains && status == PTWM_OK; i++) {
@@ -316,8 +319,8 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
         if (variant.no_labels && !may_go_without_labels(spec, chain))
             continue;
         status = measure(&variant, chain, try_zstd, &nbytes, error);
-        if (status == PTWM_OK && nbytes < best_nbytes) {
-            best_nbytes = nbytes;
+        if (status == PTWM_OK && nbytes < best->nbytes) {
+            best->nbytes = nbytes;
             best->chain = i / 2;
             best->no_labels = variant.no_labels;
         }
@@ -359,12 +362,15 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
                                        ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
     struct ptwm_encode_spec variant = *spec, sample = *spec;
-    struct way best = { 0, false };
+    struct way best = { 0, false, UINT64_MAX };
     enum ptwm_status status;
     bool is_done = false;
 
     if (!chosen || suspicious || spec->chains_are_callers) {
         status = find_best_way(spec, try_chain, try_zstd, &best, error);
+        /* One row over and over: what each chunk says once would be most of the file. */
+        if (chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES && best.nbytes < spec->nbytes / TRIVIAL_SHARE)
+            variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;
     } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
         status = find_best_way(&sample, try_chain, false, &best, error);
