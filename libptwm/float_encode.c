@@ -451,6 +451,7 @@ static enum ptwm_status code_elements(struct chunk *c, struct ptwm_label_coding 
         ptwm_float_rests(c->w->kind, c->raw + begin * ptwm_float_width(c->w->kind), end - begin,
                          rests + begin / 8 * rest_bits);
         status = make_labels(c, coding->chunk, (const uint8_t(*)[PTWM_N_BINS])maps, begin, end);
+        coding->fetched = begin > 0 ? c->raw + begin * ptwm_float_width(c->w->kind) : NULL;
         if (status == PTWM_OK)
             ptwm_label_code(coding, c->scratch->labels.data, begin, end);
         end = begin;

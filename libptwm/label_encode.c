@@ -250,10 +250,21 @@ void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_
     coding->encoder = encoder;
     coding->chunk = chunk;
     coding->words = coding->words_end = room + 2 * chunk->n;
+    coding->fetched = NULL;
     for (uint32_t i = 0; i < LANES; i++) {
         coding->states.low[i] = (uint16_t)STATE_START;
         coding->states.high[i] = STATE_START >> 16;
     }
+}
+
+/* Fetches nbytes of what the caller will read next into the caches, backwards. */
+static void fetch(struct ptwm_label_coding *coding, size_t nbytes)
+{
+#if defined(__GNUC__)
+    for (size_t i = 0; i < nbytes; i += 64)
+        __builtin_prefetch(coding->fetched - i - 1, 0, 2);
+#endif
+    coding->fetched -= nbytes;
 }
 
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
@@ -268,6 +279,8 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
         const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
 
         if (n_lanes == LANES && m == LANES) {
+            if (coding->fetched != NULL)
+                fetch(coding, (end - first) * chunk->width);
             coding->words = encode_run(class, labels + (first - begin), end - first, &coding->states, coding->words);
             end = first;
         } else {

@@ -110,6 +110,11 @@ struct ptwm_label_coding {
     const struct ptwm_label_chunk *chunk;
     struct ptwm_label_states states;
     uint8_t *words, *words_end;
+    /*
+     * NULL, or the end of the memory that the caller will read next, which coding, busy with what is in the caches, can
+     * wait for: it fetches an element's width for each label.
+     */
+    const uint8_t *fetched;
 };
 /* room has 2 n bytes, which the coding uses until its end. */
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
