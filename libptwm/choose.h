@@ -11,6 +11,8 @@
  * zstd may find more than statistics do. repetition.c
  */
 bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes);
+/* The same, with the data's ptwm_xxh3_64: both are bound by memory, which is read once. */
+bool ptwm_hash_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes, uint64_t *hash);
 
 /*
  * Prepares the tail of a segment that is coded with a chain: cuts the data into chunks and units. Rows stay whole where

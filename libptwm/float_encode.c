@@ -498,6 +498,7 @@ static enum ptwm_status code_elements(struct chunk *c, const struct first_rests 
         ptwm_float_rests(c->w->kind, c->raw + from * ptwm_float_width(c->w->kind), end - from,
                          rests + from / 8 * rest_bits - carried->n_carried);
         status = make_labels(c, coding->chunk, (const uint8_t(*)[PTWM_N_BINS])maps, begin, end);
+        coding->fetched = begin > 0 ? c->raw + begin * ptwm_float_width(c->w->kind) : NULL;
         if (status == PTWM_OK)
             ptwm_label_code(coding, c->scratch->labels.data, begin, end);
         end = begin;

@@ -98,9 +98,8 @@ static uint64_t estimate_costs(const struct ptwm_table_maker *maker, const uint3
         total += 4 * (uint64_t)counts[b] + 1;
     log_total = ptwm_log2_fixed(total);
     for (uint32_t b = 0; b < PTWM_N_BINS; b++) {
-        uint64_t cost = maker->exception_cost;
-        if (b != PTWM_OTHER_BIN && log_total - ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1) < cost)
-            cost = log_total - ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1);
+        const uint64_t own = log_total - ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1);
+        const uint64_t cost = b != PTWM_OTHER_BIN && own < maker->exception_cost ? own : maker->exception_cost;
         costs[b] = scaled_cost(cost);
         sum += counts[b] * cost;
     }

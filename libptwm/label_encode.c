@@ -98,13 +98,12 @@ static void fill_cells(struct ptwm_class_encoder *class, const struct piece *pie
     uint32_t next_cell = 0;
 
     memset(p->limits, 255, sizeof p->limits);
-    p->is_usable = true;
+    p->n_limits = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct piece *piece = &pieces[i];
         uint32_t last = (piece->rank + piece->n - 1) / PTWM_PIECE_CELL_RANKS, cell = piece->rank / PTWM_PIECE_CELL_RANKS;
 
-        p->high[i] = (uint8_t)((piece->begin - piece->rank) / PTWM_FREQUENCY_GRANULE);
-        p->bucket[i] = (uint8_t)piece->bucket;
+        p->place[i] = (uint16_t)((piece->begin - piece->rank) * PTWM_MAX_LABELS + piece->bucket);
         if (piece->rank == 0) {
             p->first_cell[piece->label] = (uint8_t)next_cell;
             next_cell += (uint32_t)ptwm_ceil_div(class->labels[piece->label].frequency, PTWM_PIECE_CELL_RANKS);
@@ -115,13 +114,31 @@ static void fill_cells(struct ptwm_class_encoder *class, const struct piece *pie
             while (k < PTWM_PIECE_LIMITS && p->limits[k][at] != 255)
                 k++;
             if (k < PTWM_PIECE_LIMITS)
-                p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE);
-            else
-                p->is_usable = false;
+                p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / 4 - 1);
+            p->n_limits = p->n_limits > k + 1 ? p->n_limits : k + 1;
             cell++;
         }
         for (; cell <= last; cell++)
             p->first_piece[p->first_cell[piece->label] + cell] = (uint8_t)i;
+    }
+}
+
+static void set_divisor(struct ptwm_label_divisors *d, uint32_t label, uint32_t frequency, uint32_t first_slot)
+{
+    uint32_t shift = 0;
+
+    while ((frequency << shift & 0x8000) == 0)
+        shift++;
+    d->frequency[label] = (uint16_t)frequency;
+    d->shift[label] = (uint16_t)shift;
+    d->divisor[label] = (uint16_t)(frequency << shift);
+    d->reciprocal[label] = (uint16_t)(UINT32_MAX / (frequency << shift) - 65536);
+    d->first_slot[label] = (uint16_t)first_slot;
+    for (unsigned b = 0; b < 2; b++) {
+        d->bytes[0][b][label] = (uint8_t)(frequency >> (8 * b));
+        d->bytes[1][b][label] = (uint8_t)(1u << shift >> (8 * b));
+        d->bytes[2][b][label] = (uint8_t)(d->reciprocal[label] >> (8 * b));
+        d->bytes[3][b][label] = (uint8_t)(first_slot >> (8 * b));
     }
 }
 
@@ -139,11 +156,7 @@ static void build_class(struct ptwm_class_encoder *class, const struct ptwm_labe
         slot += table->frequency[i] / PTWM_FREQUENCY_GRANULE;
         if (table->frequency[i] > table->frequency[class->most_frequent])
             class->most_frequent = (uint8_t)i;
-        class->packed[i] = label->frequency | label->first_slot << 16;
-        /* 3 / 2^24 less: see the kernels for what that is for. */
-        class->reciprocals[i] = (float)((1.0 - 3.0 / 16777216) / label->frequency);
-        for (unsigned b = 0; b < 4; b++)
-            class->packed_bytes[b][i] = (uint8_t)(class->packed[i] >> (8 * b));
+        set_divisor(&class->divisors, i, label->frequency, label->first_slot);
     }
     n = list_pieces(table, pieces);
     for (uint32_t i = 0; i < n; i++)
@@ -174,19 +187,21 @@ void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder)
 /* ------------------------------------------------------------------------------------------------- words */
 
 /* Codes one label on a lane; there is room for a word before words, so that the store that does not count stays inside. */
-static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint32_t label, uint32_t *state,
-                                    uint8_t *words)
+static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint32_t label,
+                                    struct ptwm_label_states *states, size_t lane, uint8_t *words)
 {
     const struct ptwm_label_coder *coder = &class->labels[label];
-    uint32_t x = *state, emits = x >> 16 >= coder->frequency, quotient, rank;
+    uint32_t x = (uint32_t)states->high[lane] << 16 | states->low[lane], emits = x >> 16 >= coder->frequency, quotient,
+             rank;
 
     ptwm_store16(words - 2, (uint16_t)x);
     words -= 2 * emits;
     x >>= 16 * emits;
     quotient = (uint32_t)((uint64_t)(x >> 3) * coder->reciprocal >> coder->shift);
     rank = x - quotient * coder->frequency;
-    *state = (quotient << 16) + class->inverse[coder->first_slot + rank / PTWM_FREQUENCY_GRANULE] +
-             rank % PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS;
+    states->low[lane] = (uint16_t)(class->inverse[coder->first_slot + rank / PTWM_FREQUENCY_GRANULE] +
+                                   rank % PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS);
+    states->high[lane] = (uint16_t)quotient;
     return words;
 }
 
@@ -203,16 +218,16 @@ static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_cla
         element[ordered ? i : ptwm_label_lane(i, n_lanes, chunk->width)] = (uint8_t)i;
     for (uint32_t lane = n_lanes; lane-- > 0;)
         if (element[lane] < LANES)
-            coding->words = encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &coding->states[lane],
-                                         coding->words);
+            coding->words =
+                encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &coding->states, lane, coding->words);
 }
 
 /* Codes n labels, a multiple of LANES, of one class. */
-static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n, uint32_t *states,
-                               uint8_t *words)
+static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                               struct ptwm_label_states *states, uint8_t *words)
 {
     for (size_t i = n; i-- > 0;)
-        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, &states[i % LANES], words);
+        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, states, i % LANES, words);
     return words;
 }
 
@@ -220,7 +235,8 @@ static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uin
 #include "x86/label_encode_impl.h"
 #endif
 
-typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t, uint32_t *, uint8_t *);
+typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t,
+                                  struct ptwm_label_states *, uint8_t *);
 
 static encode_run_fn select_encode_run(void)
 {
@@ -241,10 +257,23 @@ void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_
     coding->encoder = encoder;
     coding->chunk = chunk;
     coding->words = coding->words_end = room + 2 * chunk->n;
-    for (uint32_t i = 0; i < LANES; i++)
-        coding->states[i] = STATE_START;
+    coding->fetched = NULL;
+    for (uint32_t i = 0; i < LANES; i++) {
+        coding->states.low[i] = (uint16_t)STATE_START;
+        coding->states.high[i] = STATE_START >> 16;
+    }
     for (uint32_t i = 0; carried != NULL && i < ptwm_label_n_lanes(chunk->n); i++)
-        coding->states[i] += ptwm_load16(carried + 2 * i);
+        coding->states.low[i] = ptwm_load16(carried + 2 * i);
+}
+
+/* Fetches nbytes of what the caller will read next into the caches, backwards. */
+static void fetch(struct ptwm_label_coding *coding, size_t nbytes)
+{
+#if defined(__GNUC__)
+    for (size_t i = 0; i < nbytes; i += 64)
+        __builtin_prefetch(coding->fetched - i - 1, 0, 2);
+#endif
+    coding->fetched -= nbytes;
 }
 
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
@@ -259,7 +288,9 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
         const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
 
         if (n_lanes == LANES && m == LANES) {
-            coding->words = encode_run(class, labels + (first - begin), end - first, coding->states, coding->words);
+            if (coding->fetched != NULL)
+                fetch(coding, (end - first) * chunk->width);
+            coding->words = encode_run(class, labels + (first - begin), end - first, &coding->states, coding->words);
             end = first;
         } else {
             end -= m;
@@ -302,7 +333,7 @@ size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, con
     uint8_t *next = store_head(coding, n_exceptions, exceptions, exceptions_nbytes, dst);
 
     for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n); lane++, next += 4)
-        ptwm_store32(next, coding->states[lane]);
+        ptwm_store32(next, (uint32_t)coding->states.high[lane] << 16 | coding->states.low[lane]);
     ptwm_store32(next, ptwm_crc32c(0, dst, (size_t)(next - dst)));
     next += 4;
     memcpy(next, coding->words, words_nbytes);

@@ -353,13 +353,25 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
     return PTWM_OK;
 }
 
+bool ptwm_asks_for_repetition(enum ptwm_method method, uint64_t nbytes, const struct ptwm_parsed_chain *chain)
+{
+    return method == PTWM_METHOD_MICROSCALE && nbytes > TRY_ALL_NBYTES && chain->label != NULL;
+}
+
+static bool is_repetitive(const struct ptwm_encode_spec *spec)
+{
+    return spec->repetition == PTWM_REPETITION_UNKNOWN
+               ? ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes)
+               : spec->repetition == PTWM_REPETITION_FOUND;
+}
+
 enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
                                      struct ptwm_segment_record *record, struct ptwm_error *error)
 {
     const bool chosen = spec->method == PTWM_METHOD_MICROSCALE;
     /* Types whose first chain has no model are the ones in which zstd finds something: integers, masks, text. */
-    const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
-                                       ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
+    const bool suspicious =
+        chosen && (!ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
     const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
     struct ptwm_encode_spec variant = *spec, sample = *spec;
     struct way best = { 0, false, UINT64_MAX };

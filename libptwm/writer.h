@@ -34,6 +34,7 @@ struct recipe {
     bool chains_are_callers;
     size_t n_chains;
     struct ptwm_parsed_chain chains[PTWM_MAX_CANDIDATE_CHAINS];
+    enum ptwm_repetition repetition; /* of a single tensor's bytes */
 };
 
 /* Small tensors that are waiting. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "choose.h"
 #include "codec.h"
 #include "status.h"
 #include "threads.h"
@@ -73,6 +74,7 @@ static enum ptwm_status make_recipe(const struct ptwm_tensor_spec *s, struct rec
     recipe->method = s->method;
     recipe->chains_are_callers = s->chains != NULL;
     recipe->n_chains = 0;
+    recipe->repetition = PTWM_REPETITION_UNKNOWN;
     if (s->chains != NULL && (s->n_chains == 0 || s->n_chains > PTWM_MAX_CANDIDATE_CHAINS))
         return ptwm_fail(error, PTWM_ERR_ARGUMENT, "%zu chains; 1 to %d are possible", s->n_chains,
                          PTWM_MAX_CANDIDATE_CHAINS);
@@ -104,6 +106,19 @@ static uint64_t row_nbytes(const struct ptwm_tensor_spec *s)
     return n > 1 && n * bits % 8 == 0 ? n * bits / 8 : 0;
 }
 
+/* The hash of a tensor's bytes; if encoding them asks for repetition, that goes to the recipe. */
+static uint64_t hash_bytes(const struct ptwm_writer *w, const struct ptwm_tensor_spec *s, struct recipe *recipe)
+{
+    uint64_t hash;
+    bool is_repetitive;
+
+    if (s->nbytes <= GROUPED_TENSOR_NBYTES || !ptwm_asks_for_repetition(recipe->method, s->nbytes, &recipe->chains[0]))
+        return ptwm_xxh3_64(s->data, (size_t)s->nbytes);
+    is_repetitive = ptwm_hash_repetitive(s->data, s->nbytes, w->chunk_nbytes, &hash);
+    recipe->repetition = is_repetitive ? PTWM_REPETITION_FOUND : PTWM_REPETITION_NONE;
+    return hash;
+}
+
 /* What has been done for a tensor before it is its turn. */
 struct prepared {
     uint64_t hash;
@@ -112,10 +127,10 @@ struct prepared {
     struct ptwm_bytes bytes;
 };
 
-static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tensor_spec *s, const struct recipe *recipe,
+static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tensor_spec *s, struct recipe *recipe,
                                   const struct prepared *prepared, uint64_t index, struct ptwm_error *error)
 {
-    const uint64_t hash = prepared != NULL ? prepared->hash : ptwm_xxh3_64(s->data, (size_t)s->nbytes);
+    const uint64_t hash = prepared != NULL ? prepared->hash : hash_bytes(w, s, recipe);
     struct ptwm_tensor_record *t = &w->manifest.tensors[index];
     enum ptwm_status status;
     uint64_t equal;
@@ -221,6 +236,7 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
     struct ptwm_output *output = NULL;
     enum ptwm_status status = recipe != NULL ? make_recipe(s, recipe, error) : PTWM_ERR_MEMORY;
 
+    prepared->hash = status == PTWM_OK ? hash_bytes(w, s, recipe) : ptwm_xxh3_64(s->data, (size_t)s->nbytes);
     /* Results are rarely larger than the raw bytes, and by little. */
     prepared->bytes.nbytes = 0;
     if (status == PTWM_OK)
@@ -250,9 +266,10 @@ static enum ptwm_status prepare(void *context, size_t task, size_t slot, unsigne
     prepared->is_encoded = false;
     if (check_spec(&s, NULL) != PTWM_OK || s.nbytes == 0)
         return PTWM_OK;
-    prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
     if (s.nbytes > GROUPED_TENSOR_NBYTES)
         (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, NULL);
+    else
+        prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
     return PTWM_OK;
 }
 

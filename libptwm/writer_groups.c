@@ -30,7 +30,8 @@ enum ptwm_status ptwm_writer_encode_bytes(const struct ptwm_writer *w, const str
                                            w->chunk_nbytes,
                                            threads,
                                            &context,
-                                           memory };
+                                           memory,
+                                           recipe->repetition };
     return ptwm_segment_encode(&spec, output, record, error);
 }
 
@@ -94,6 +95,7 @@ static void copy_recipe(struct recipe *to, const struct recipe *from)
     to->method = from->method;
     to->chains_are_callers = from->chains_are_callers;
     to->n_chains = from->n_chains;
+    to->repetition = PTWM_REPETITION_UNKNOWN;
     for (size_t i = 0; i < from->n_chains; i++)
         ptwm_chain_copy(&to->chains[i], &from->chains[i]);
 }

@@ -375,6 +375,19 @@ static void fast_and_general(void)
 
 /* ----------------------------------------------------------------------------------------------------- repetition */
 
+/* Hashing and looking at once gives what both give. */
+static void check_hash_repetitive(const uint8_t *data, size_t nbytes)
+{
+    static const size_t cut[] = { 0, 1, 7, 64, 100, 4096, 70001 };
+
+    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++) {
+        const size_t n = nbytes - cut[i], chunk_nbytes = i % 2 ? nbytes : 300000;
+        uint64_t hash = 0;
+        CHECK_EQ(ptwm_hash_repetitive(data, n, chunk_nbytes, &hash), ptwm_is_repetitive(data, n, chunk_nbytes));
+        CHECK_EQ(hash, ptwm_xxh3_64(data, n));
+    }
+}
+
 static void repetition(void)
 {
     enum { NBYTES = 1 << 20 };
@@ -388,6 +401,7 @@ static void repetition(void)
         for (size_t i = 0; i < NBYTES; i++)
             data[i] = (uint8_t)check_random(&own_seed);
         CHECK(!ptwm_is_repetitive(data, NBYTES, NBYTES));
+        check_hash_repetitive(data, NBYTES);
         for (size_t i = 0; i < NBYTES; i += 2)
             if (check_random(&own_seed) % 2)
                 memset(data + i, 0, 2);
@@ -395,6 +409,7 @@ static void repetition(void)
         for (size_t i = 0; i < NBYTES; i++)
             data[i] = (uint8_t)(i < 200000 ? check_random(&own_seed) : data[i - 200000]);
         CHECK(ptwm_is_repetitive(data, NBYTES, NBYTES));
+        check_hash_repetitive(data, NBYTES);
         for (size_t i = 0; i < NBYTES; i++)
             data[i] = (uint8_t)(i % 24);
         CHECK(ptwm_is_repetitive(data, NBYTES, NBYTES));
