@@ -36,6 +36,11 @@ struct ptwm_sampled_choice {
 };
 bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled_choice *choice);
 
+/*
+ * Whether a chain is worth an attempt, by a look at a sample. Label rANS over whole bytes is for few values.
+ */
+bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain);
+
 /* Estimates how many bytes a chain would take for the first window of the data. */
 enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                      uint64_t *cost_nbytes, struct ptwm_error *error);

@@ -14,6 +14,8 @@ enum {
     BYTE_BLOCKS = 256,      /* for elements of a byte: byte chains model the whole of it, which takes more to tell apart */
     MIN_NBYTES = 32 << 10,
     PLANE_NBYTES = 1 << 19, /* the tables of a byte plane are those of so many bytes */
+    MAX_VALUES = 62,        /* of bytes that label rANS codes whole, with several tables: as many as are counted, */
+    MAX_EXCEPTIONS = 50,    /* but for one element in so many */
     MAX_DISADVANTAGE = 32 /* 1 / 32 of the cost is more than classes gain */
 };
 
@@ -181,4 +183,26 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
     choice->n_elements = n_elements(&s);
     choice->is_hopeless = best > rival + rival / MAX_DISADVANTAGE;
     return true;
+}
+
+bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
+{
+    const uint64_t n_whole = spec->nbytes / BLOCK_ELEMENTS;
+    const struct sample s = { spec->data, spec->nbytes, n_whole < BYTE_BLOCKS ? n_whole : BYTE_BLOCKS, 1 };
+    uint32_t histogram[256] = { 0 };
+    uint64_t n_labels = 0;
+
+    if (chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 || chain->label->bits < 8)
+        return true;
+    for (uint64_t k = 0; k < s.n_blocks; k++)
+        for (size_t i = 0; i < BLOCK_ELEMENTS; i++)
+            histogram[block_at(&s, k)[i]]++;
+    for (unsigned l = 0; l < MAX_VALUES; l++) {
+        unsigned best = 0;
+        for (unsigned v = 1; v < 256; v++)
+            best = histogram[v] > histogram[best] ? v : best;
+        n_labels += histogram[best];
+        histogram[best] = 0;
+    }
+    return n_elements(&s) - n_labels <= n_elements(&s) / MAX_EXCEPTIONS;
 }

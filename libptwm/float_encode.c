@@ -328,13 +328,13 @@ struct first_rests {
 static void pack_first_rests(const struct chunk *c, struct first_rests *first)
 {
     const unsigned rest_bits = ptwm_float_rest_bits(c->w->kind);
-    const size_t block_nbytes = BLOCK / 8 * rest_bits, n_carried = 2 * ptwm_label_n_lanes(c->n);
+    const size_t block_nbytes = BLOCK / 8 * rest_bits, n_carried = 2 * ptwm_label_n_lanes(c->n, c->w->tail->model.unit);
     const size_t n = ptwm_ceil_div(n_carried, block_nbytes) * BLOCK;
 
     first->n_elements = n < c->n ? n : c->n;
     first->nbytes = (size_t)ptwm_rest_nbytes(first->n_elements, rest_bits);
     ptwm_float_rests(c->w->kind, c->raw, first->n_elements, first->packed);
-    first->n_carried = ptwm_label_n_carried(first->packed, first->nbytes, c->n);
+    first->n_carried = ptwm_label_n_carried(first->packed, first->nbytes, c->n, c->w->tail->model.unit);
     if (first->n_carried == 0)
         first->n_elements = first->nbytes = 0;
 }
@@ -463,7 +463,7 @@ static size_t coded_elements(size_t unit)
 static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chunk *chunk,
                                     const uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], size_t begin, size_t end)
 {
-    const size_t unit = chunk->unit, n_ordered = ptwm_label_n_ordered(c->n, chunk->width);
+    const size_t unit = chunk->unit, n_ordered = ptwm_label_n_ordered(c->n, chunk->width, chunk->unit);
     uint8_t *labels = c->scratch->labels.data;
     enum ptwm_status status = PTWM_OK;
 

@@ -14,7 +14,7 @@ struct step {
 static const struct step steps[] = {
     [PTWM_FLOAT_NONE] = { 0, 0, 0 },  [PTWM_FLOAT_B16_9] = { 2, 6, 9 }, [PTWM_FLOAT_B16_8] = { 2, 7, 8 },
     [PTWM_FLOAT_F32_9] = { 4, 6, 9 }, [PTWM_FLOAT_F32_8] = { 4, 7, 8 }, [PTWM_FLOAT_F16_6] = { 2, 9, 6 },
-    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },  [PTWM_FLOAT_F8_6] = { 1, 1, 6 },
+    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },  [PTWM_FLOAT_F8_6] = { 1, 1, 6 }, [PTWM_FLOAT_I8_5] = { 1, 3, 5 },
 };
 
 enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain)
@@ -92,7 +92,8 @@ static inline void rests_of(struct step s, const uint8_t *raw, size_t n, uint16_
     case PTWM_FLOAT_F32_8: function((struct step){ 4, 7, 8 }, __VA_ARGS__); break;      \
     case PTWM_FLOAT_F16_6: function((struct step){ 2, 9, 6 }, __VA_ARGS__); break;      \
     case PTWM_FLOAT_F8_5: function((struct step){ 1, 2, 5 }, __VA_ARGS__); break;       \
-    default: function((struct step){ 1, 1, 6 }, __VA_ARGS__); break;                    \
+    case PTWM_FLOAT_F8_6: function((struct step){ 1, 1, 6 }, __VA_ARGS__); break;       \
+    default: function((struct step){ 1, 3, 5 }, __VA_ARGS__); break;                    \
     }
 
 static void symbols_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)

@@ -19,6 +19,7 @@ enum ptwm_float_kind {
     PTWM_FLOAT_F16_6, /* label(2, 9, 6): float16, exponent and a mantissa bit */
     PTWM_FLOAT_F8_5,  /* label(1, 2, 5): float8_e4m3, exponent and a mantissa bit */
     PTWM_FLOAT_F8_6,  /* label(1, 1, 6): float8_e5m2, the same */
+    PTWM_FLOAT_I8_5,  /* label(1, 3, 5): no float, but bytes of quantised weights, coded like one */
     PTWM_N_FLOAT_KINDS
 };
 /* The kind of a chain that is one such step and nothing else, or PTWM_FLOAT_NONE. */

@@ -20,7 +20,7 @@ enum {
     PTWM_MAX_SETS = 65536,
     PTWM_MAX_UNIT = 1 << 20,
     PTWM_MAX_COLUMNS = 1 << 20,
-    PTWM_UNIT_GRANULE = 128,
+    PTWM_UNIT_GRANULE = 128, /* units that are no multiples of this take fewer lanes than PTWM_MAX_LANES */
     PTWM_MAX_LANES = 128,
     PTWM_SHIFT_MARGIN = 512,
     PTWM_FREQUENCY_TOTAL = 65536,
@@ -118,7 +118,7 @@ enum ptwm_status ptwm_label_find_shifts(const struct ptwm_allocator *allocator, 
  * What n symbols' label rANS can carry of the chunk's rest plane: how many of its first bytes, which then need not be
  * stored. Two for each lane; 0 if the plane is shorter, or if they are all the same, as they are if all of it is constant.
  */
-size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n);
+size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n, uint32_t unit);
 
 /* A capacity that ptwm_label_encode never exceeds for n symbols. */
 size_t ptwm_label_bound(size_t n);

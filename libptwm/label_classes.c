@@ -5,6 +5,7 @@
  */
 #include "cpu_features.h"
 #include "label_analyse.h"
+#include "label_encode.h"
 #include "log2_fixed.h"
 
 enum {
@@ -190,7 +191,7 @@ static uint64_t division_cost(const struct ptwm_label_counted *counted, const st
 {
     uint64_t bits = 8 + (uint64_t)counted->n_units * ptwm_ceil_log2(division->n_classes);
     uint64_t n_heads = ptwm_ceil_div(counted->n, CHUNK_SYMBOLS);
-    uint64_t n_lanes = counted->n >= 16384 ? 128 : counted->n >= 1024 ? 32 : 4;
+    uint64_t n_lanes = ptwm_label_n_lanes(counted->n, counted->unit);
 
     *n_exceptions = 0;
     for (uint32_t z = 0; z < division->n_classes; z++) {

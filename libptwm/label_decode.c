@@ -113,6 +113,9 @@ enum ptwm_status ptwm_label_read_head(struct ptwm_label_head *head, const struct
     if (src->failed || lanes_code > 2)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad lanes");
     head->n_lanes = lanes_code == 0 ? 4 : lanes_code == 1 ? 32 : 128;
+    if (head->n_lanes == PTWM_MAX_LANES && model->unit % PTWM_UNIT_GRANULE != 0)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: %u lanes for units of %lu", head->n_lanes,
+                         (unsigned long)model->unit);
     if (set >= model->n_sets)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: no such set");
     head->set = &model->sets[set];
@@ -243,6 +246,27 @@ static enum ptwm_status check_end(const struct ptwm_label_head *head, const uint
     return PTWM_OK;
 }
 
+/* The same for units that groups of lanes do not fit: the elements from begin to end, one by one. */
+static bool decode_elements(struct decoder *decoder, const struct class_decoder *class, uint16_t *symbols, size_t begin,
+                            size_t end)
+{
+    while (begin < end) {
+        const size_t stop = end - begin < PTWM_MAX_LANES ? end : begin + PTWM_MAX_LANES;
+        const uint8_t *words;
+
+        secure_words(decoder);
+        words = decoder->words;
+        for (; begin < stop; begin++) {
+            uint32_t *state = &decoder->states[begin % decoder->n_lanes];
+            *state = step(class, *state, &words, &symbols[begin]);
+        }
+        decoder->words = words;
+        if (words > decoder->words_end)
+            return false;
+    }
+    return true;
+}
+
 static enum ptwm_status decode_units(struct decoder *decoder, const struct ptwm_label_head *head, size_t unit,
                                      uint16_t *symbols, size_t n, uint8_t *carried, size_t n_carried,
                                      struct ptwm_error *error)
@@ -251,9 +275,11 @@ static enum ptwm_status decode_units(struct decoder *decoder, const struct ptwm_
     uint8_t class;
 
     for (size_t begin = 0; begin < n; begin += unit) {
+        const size_t m = n - begin < unit ? n - begin : unit;
         if (!ptwm_label_classes_next(&classes, &class))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: no such class");
-        if (!decode_unit(decoder, &decoder->by_class[class], symbols + begin, n - begin < unit ? n - begin : unit))
+        if (unit % head->n_lanes == 0 ? !decode_unit(decoder, &decoder->by_class[class], symbols + begin, m)
+                                      : !decode_elements(decoder, &decoder->by_class[class], symbols, begin, begin + m))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too few words");
     }
     if (classes.reader.pool != 0)

@@ -16,27 +16,29 @@ size_t ptwm_label_bound(size_t n)
 {
     /*
      * Words take 2 n bytes at most. Exceptions take 3 n: a distance of k bytes passes over at least k elements, its own
-     * included, and a symbol takes 2. Classes take 3 bits for each 128 elements. Lanes, set, n_exceptions, states and CRC
+     * included, and a symbol takes 2. Classes take 3 bits a unit. Lanes, set, n_exceptions, states and CRC
      * take at most 1 + 3 + 10 + 4 * 128 + 4.
      */
-    return 5 * n + n / 256 + 640;
+    return 5 * n + n / 2 + 640;
 }
 
-uint32_t ptwm_label_n_lanes(size_t n)
+uint32_t ptwm_label_n_lanes(size_t n, uint32_t unit)
 {
+    if (unit % PTWM_UNIT_GRANULE != 0) /* no kernels, and states cost more than such planes, which are small, can bear */
+        return n >= 65536 ? 32 : 4;
     return n >= 16384 ? 128 : n >= 1024 ? 32 : 4;
 }
 
-size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n)
+size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n, uint32_t unit)
 {
-    const size_t n_carried = 2 * (size_t)ptwm_label_n_lanes(n);
+    const size_t n_carried = 2 * (size_t)ptwm_label_n_lanes(n, unit);
 
     return rest_nbytes >= n_carried && memcmp(rest, rest + 1, n_carried - 1) != 0 ? n_carried : 0;
 }
 
-size_t ptwm_label_n_ordered(size_t n, uint8_t width)
+size_t ptwm_label_n_ordered(size_t n, uint8_t width, uint32_t unit)
 {
-    return width == 1 && ptwm_label_n_lanes(n) == LANES ? n / LANES * LANES : 0;
+    return width == 1 && ptwm_label_n_lanes(n, unit) == LANES ? n / LANES * LANES : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------- tables */
@@ -210,7 +212,7 @@ static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_cla
                          const uint8_t *labels, size_t begin, size_t m)
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
-    const bool ordered = begin + m <= ptwm_label_n_ordered(chunk->n, chunk->width);
+    const bool ordered = begin + m <= ptwm_label_n_ordered(chunk->n, chunk->width, chunk->unit);
     uint8_t element[PTWM_MAX_LANES]; /* of each lane, or LANES */
 
     memset(element, LANES, sizeof element);
@@ -262,7 +264,7 @@ void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_
         coding->states.low[i] = (uint16_t)STATE_START;
         coding->states.high[i] = STATE_START >> 16;
     }
-    for (uint32_t i = 0; carried != NULL && i < ptwm_label_n_lanes(chunk->n); i++)
+    for (uint32_t i = 0; carried != NULL && i < ptwm_label_n_lanes(chunk->n, chunk->unit); i++)
         coding->states.low[i] = ptwm_load16(carried + 2 * i);
 }
 
@@ -279,7 +281,7 @@ static void fetch(struct ptwm_label_coding *coding, size_t nbytes)
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
-    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
+    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n, chunk->unit);
     const encode_run_fn encode_run = select_encode_run();
 
     while (end > begin) {
@@ -287,7 +289,11 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
         const struct ptwm_class_encoder *class = &coding->encoder->by_class[chunk->classes[unit]];
         const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
 
-        if (n_lanes == LANES && m == LANES) {
+        if (chunk->unit % n_lanes != 0) { /* element by element: groups of lanes do not fit units */
+            for (; end > first; end--)
+                coding->words = encode_label(class, labels[end - 1 - begin] & PTWM_LABEL_MASK, &coding->states,
+                                             (end - 1) % n_lanes, coding->words);
+        } else if (n_lanes == LANES && m == LANES) {
             if (coding->fetched != NULL)
                 fetch(coding, (end - first) * chunk->width);
             coding->words = encode_run(class, labels + (first - begin), end - first, &coding->states, coding->words);
@@ -302,7 +308,7 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
 size_t ptwm_label_end_bound(const struct ptwm_label_coding *coding, size_t exceptions_nbytes)
 {
     /* Classes, and the fixed fields as in ptwm_label_bound. */
-    return (size_t)(coding->words_end - coding->words) + exceptions_nbytes + coding->chunk->n / 256 + 640;
+    return (size_t)(coding->words_end - coding->words) + exceptions_nbytes + coding->chunk->n / coding->chunk->unit / 2 + 640;
 }
 
 /* Everything before the states; returns its end. */
@@ -310,7 +316,7 @@ static uint8_t *store_head(const struct ptwm_label_coding *coding, size_t n_exce
                            size_t exceptions_nbytes, uint8_t *dst)
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
-    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
+    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n, chunk->unit);
     const unsigned class_bits = ptwm_ceil_log2(coding->encoder->n_classes);
     struct ptwm_bit_writer writer = { 0 };
 
@@ -332,7 +338,7 @@ size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, con
     const size_t words_nbytes = (size_t)(coding->words_end - coding->words);
     uint8_t *next = store_head(coding, n_exceptions, exceptions, exceptions_nbytes, dst);
 
-    for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n); lane++, next += 4)
+    for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n, coding->chunk->unit); lane++, next += 4)
         ptwm_store32(next, (uint32_t)coding->states.high[lane] << 16 | coding->states.low[lane]);
     ptwm_store32(next, ptwm_crc32c(0, dst, (size_t)(next - dst)));
     next += 4;
@@ -388,7 +394,7 @@ static size_t encode_symbols(const struct ptwm_label_model *model, const struct 
         l.map = maps + ((size_t)chunk->classes[u] << model->bits);
         label_unit(&l, symbols, begin, chunk->n - begin < chunk->unit ? chunk->n : begin + chunk->unit, labels);
     }
-    ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width));
+    ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width, chunk->unit));
     ptwm_label_begin(&coding, encoder, chunk, carried, exceptions + 3 * chunk->n);
     ptwm_label_code(&coding, labels, 0, chunk->n);
     return ptwm_label_end(&coding, l.n_exceptions, exceptions, (size_t)(l.exceptions - exceptions), dst);

@@ -91,12 +91,12 @@ struct ptwm_label_chunk {
     const uint8_t *classes; /* of the units */
 };
 
-/* How many lanes a chunk has. */
-uint32_t ptwm_label_n_lanes(size_t n);
+/* How many lanes a chunk of n elements has. */
+uint32_t ptwm_label_n_lanes(size_t n, uint32_t unit);
 /*
  * How many of n labels are coded in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are.
  */
-size_t ptwm_label_n_ordered(size_t n, uint8_t width);
+size_t ptwm_label_n_ordered(size_t n, uint8_t width, uint32_t unit);
 
 /* The lanes' states, high * 2^16 + low. In halves, as words are low halves and vector kernels divide by halves. */
 struct ptwm_label_states {

@@ -34,7 +34,7 @@ static const struct ptwm_kernel_set *kernels(void)
 static const struct {
     uint8_t width, shift, bits;
 } kinds[PTWM_N_KERNEL_KINDS] = {
-    { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 }, { 1, 1, 6 },
+    { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 }, { 1, 1, 6 }, { 1, 3, 5 },
 };
 
 /* PTWM_N_KERNEL_KINDS if no kernel is for that chain. */

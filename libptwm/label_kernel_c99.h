@@ -149,6 +149,7 @@ INSTANCE(rest8_low_c99, PTWM_KERNEL_REST8_LOW, 7, 8)
 INSTANCE(rest10_c99, PTWM_KERNEL_REST10, 9, 6)
 INSTANCE(rest3_c99, PTWM_KERNEL_REST3, 2, 5)
 INSTANCE(rest2_c99, PTWM_KERNEL_REST2, 1, 6)
+INSTANCE(int8_c99, PTWM_KERNEL_INT8, 3, 5)
 #undef INSTANCE
 
 static const struct ptwm_kernel_set ptwm_kernels_c99 = {
@@ -161,5 +162,6 @@ static const struct ptwm_kernel_set ptwm_kernels_c99 = {
         { rest10_c99, NULL, NULL },
         { rest3_c99, NULL, NULL },
         { rest2_c99, NULL, NULL },
+        { int8_c99, NULL, NULL },
     },
 };

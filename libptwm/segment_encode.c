@@ -13,6 +13,11 @@ enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
     TOLERANCE = 1000,          /* of the size */
+    MANY_NBYTES = 4 << 20,     /* from here on a sample of integers has to do */
+    PROBES = 4,
+    PROBE_NBYTES = 32 << 10,
+    PIECES = 16,
+    PIECE_NBYTES = 64 << 10,
     TRIVIAL_SHARE = 256,       /* data that shrinks to so small a part has larger chunks */
     TRIVIAL_CHUNK_NBYTES = 16 << 20
 };
@@ -60,7 +65,8 @@ static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct
         const size_t begin = stored->nbytes;
         status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, stored, &records[p], error);
         if (e->tail.chain.planes[p].kind == PTWM_PLANE_REST && records[p].codec == PTWM_CODEC_IDENTITY) {
-            n_carried = ptwm_label_n_carried(plane, nbytes, (size_t)ptwm_chain_n_elements(&e->tail.chain, ptwm_tail_chunk_nbytes(&e->tail, chunk)));
+            const uint64_t n = ptwm_chain_n_elements(&e->tail.chain, ptwm_tail_chunk_nbytes(&e->tail, chunk));
+            n_carried = ptwm_label_n_carried(plane, nbytes, (size_t)n, e->tail.model.unit);
             plan.carried = n_carried > 0 ? plane : NULL;
             rest_begin = begin;
         }
@@ -300,6 +306,35 @@ static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const str
            (spec->nbytes <= PTWM_FEW_NBYTES || spec->chunk_nbytes <= PTWM_FEW_NBYTES);
 }
 
+/*
+ * Whether zstd makes a few pieces of the bytes smaller than coding each byte by its frequency does. Where it does not, as
+ * with quantised weights, its attempts would be most of the encoding.
+ */
+static enum ptwm_status zstd_may_help(const struct ptwm_encode_spec *spec, bool *helps, struct ptwm_error *error)
+{
+    const size_t bound = ptwm_codec_zstd.bound(PROBE_NBYTES);
+    uint8_t *coded = ptwm_alloc(spec->context->allocator, bound, 1);
+    enum ptwm_status status = PTWM_OK;
+
+    *helps = false;
+    if (coded == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
+    for (size_t i = 0; i < PROBES && status == PTWM_OK && !*helps; i++) {
+        const uint8_t *probe = spec->data + (spec->nbytes - PROBE_NBYTES) * i / (PROBES - 1);
+        uint32_t histogram[256] = { 0 };
+        uint64_t by_frequency;
+        size_t nbytes;
+        for (size_t k = 0; k < PROBE_NBYTES; k++)
+            histogram[probe[k]]++;
+        by_frequency = ptwm_huffman_estimate(histogram, PROBE_NBYTES);
+        by_frequency = by_frequency < PROBE_NBYTES ? by_frequency : PROBE_NBYTES;
+        status = ptwm_codec_zstd.encode(spec->context, coded, &nbytes, probe, PROBE_NBYTES, error);
+        *helps = status == PTWM_OK && nbytes < by_frequency - by_frequency / 64;
+    }
+    ptwm_release(spec->context->allocator, coded, bound, 1);
+    return status;
+}
+
 /* Finds the way whose result is the smallest, by that measure. */
 static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, bool try_zstd,
                                       struct way *best, struct ptwm_error *error)
@@ -318,6 +353,8 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
         variant.no_labels = i % 2 != 0;
         if (variant.no_labels && !may_go_without_labels(spec, chain))
             continue;
+        if (spec->method == PTWM_METHOD_MICROSCALE && !spec->chains_are_callers && !ptwm_chain_is_promising(spec, chain))
+            continue;
         status = measure(&variant, chain, try_zstd, &nbytes, error);
         if (status == PTWM_OK && nbytes < best->nbytes) {
             best->nbytes = nbytes;
@@ -325,6 +362,40 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
             best->no_labels = variant.no_labels;
         }
     }
+    return status;
+}
+
+/*
+ * The same for much data, from pieces of it: the best way if it was no longer than they are, though best->nbytes is what all
+ * would give. *zstd_helps: whether zstd has a part in that.
+ */
+static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, bool try_zstd, struct way *best,
+                                           bool *zstd_helps, struct ptwm_error *error)
+{
+    /* Whole rows, if they are short, and whole elements. */
+    const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= PIECE_NBYTES / 8 ? 8 * spec->row_nbytes : 8;
+    const size_t piece = (size_t)(PIECE_NBYTES / step * step);
+    struct ptwm_encode_spec pieces = *spec;
+    uint64_t without = 0;
+    uint8_t *data = ptwm_alloc(spec->context->allocator, PIECES, piece);
+    enum ptwm_status status;
+
+    if (data == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
+    for (size_t i = 0; i < PIECES; i++) /* none at the ends, which are often unlike the rest */
+        memcpy(data + i * piece, spec->data + (spec->nbytes * (2 * i + 1) / (2 * PIECES) - piece / 2) / step * step, piece);
+    pieces.data = data;
+    pieces.nbytes = PIECES * piece;
+    status = find_best_way(&pieces, try_chain, try_zstd, best, error);
+    *zstd_helps = try_zstd;
+    if (status == PTWM_OK && try_zstd) {
+        pieces.no_labels = best->no_labels;
+        status = try_chain(&pieces, &spec->chains[best->chain], false, &without, error);
+        *zstd_helps = best->nbytes < without - without / TOLERANCE;
+    }
+    if (best->nbytes < UINT64_MAX)
+        best->nbytes *= spec->nbytes / pieces.nbytes;
+    ptwm_release(spec->context->allocator, data, PIECES, piece);
     return status;
 }
 
@@ -347,7 +418,8 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
         if (*is_done)
             return status;
     }
-    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES)
+    /* Of bytes a sample does not show what the classes of rows gain. */
+    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES || ptwm_float_width(ptwm_float_kind_of(&spec->chains[0])) == 1)
         return find_best_way(spec, estimate_chain, false, best, error);
     best->chain = choice.rival;
     return PTWM_OK;
@@ -372,14 +444,21 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     /* Types whose first chain has no model are the ones in which zstd finds something: integers, masks, text. */
     const bool suspicious =
         chosen && (!ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
-    const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
+    bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
     struct ptwm_encode_spec variant = *spec, sample = *spec;
     struct way best = { 0, false, UINT64_MAX };
-    enum ptwm_status status;
+    enum ptwm_status status = PTWM_OK;
     bool is_done = false;
 
+    if (try_zstd && spec->nbytes > TRY_ALL_NBYTES && spec->chains[0].label == NULL && !spec->chains_are_callers)
+        status = zstd_may_help(spec, &try_zstd, error);
+    if (status != PTWM_OK)
+        return status;
     if (!chosen || suspicious || spec->chains_are_callers) {
-        status = find_best_way(spec, try_chain, try_zstd, &best, error);
+        if (chosen && spec->chains[0].label == NULL && !spec->chains_are_callers && spec->nbytes >= MANY_NBYTES)
+            status = find_way_by_pieces(spec, try_zstd, &best, &try_zstd, error);
+        else
+            status = find_best_way(spec, try_chain, try_zstd, &best, error);
         /* One row over and over: what each chunk says once would be most of the file. */
         if (chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES && best.nbytes < spec->nbytes / TRIVIAL_SHARE)
             variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;

@@ -64,6 +64,42 @@ static enum ptwm_status add_chain(struct recipe *recipe, const void *bytes, size
     return PTWM_OK;
 }
 
+/* Bytes of a row, over which columns are counted: the last dimension, and those before it while that is short. */
+static uint64_t row_nbytes(const struct ptwm_tensor_spec *s)
+{
+    const uint32_t bits = ptwm_dtype_bits(s->dtype);
+    uint64_t n = 1;
+
+    if (s->n_dims < 2 || s->nbytes == 0)
+        return 0;
+    for (uint32_t i = s->n_dims; i-- > 1 && n < MIN_ROW_ELEMENTS;)
+        n *= s->shape[i]; /* divides the number of elements: no overflow */
+    /* Complex numbers are coded as their parts, of which twice as many make a row. */
+    return n > 1 && n * bits % 8 == 0 ? n * bits / 8 : 0;
+}
+
+static bool is_of_bytes(const struct ptwm_tensor_spec *s)
+{
+    return s->dtype == PTWM_DTYPE_U8 || s->dtype == PTWM_DTYPE_F8_E4M3 || s->dtype == PTWM_DTYPE_F8_E8M0;
+}
+
+/*
+ * Whether a tensor waits for others like it, with which it shares tables. Packed 4-bit values do so up to larger sizes:
+ * they have many frequencies, much alike in all tensors, and no rows that matter.
+ */
+static bool is_grouped(const struct ptwm_tensor_spec *s)
+{
+    const bool is_packed = s->dtype == PTWM_DTYPE_U8 || s->dtype == PTWM_DTYPE_F4;
+    return s->nbytes <= (is_packed ? PTWM_GROUP_NBYTES / 3 : GROUPED_TENSOR_NBYTES);
+}
+
+/* The rows of a small tensor that are likely to be those of block scales: short ones, which tell apart what is grouped. */
+static uint64_t short_row_nbytes(const struct ptwm_tensor_spec *s)
+{
+    const uint64_t nbytes = is_grouped(s) && is_of_bytes(s) ? row_nbytes(s) : 0;
+    return nbytes < PTWM_UNIT_GRANULE ? nbytes : 0;
+}
+
 static enum ptwm_status make_recipe(const struct ptwm_tensor_spec *s, struct recipe *recipe, struct ptwm_error *error)
 {
     enum ptwm_status status = PTWM_OK;
@@ -71,6 +107,7 @@ static enum ptwm_status make_recipe(const struct ptwm_tensor_spec *s, struct rec
     size_t nbytes;
 
     recipe->dtype = s->dtype;
+    recipe->row_nbytes = short_row_nbytes(s);
     recipe->method = s->method;
     recipe->chains_are_callers = s->chains != NULL;
     recipe->n_chains = 0;
@@ -92,27 +129,13 @@ static enum ptwm_status make_recipe(const struct ptwm_tensor_spec *s, struct rec
     return status;
 }
 
-/* Bytes of a row, over which columns are counted: the last dimension, and those before it while that is short. */
-static uint64_t row_nbytes(const struct ptwm_tensor_spec *s)
-{
-    const uint32_t bits = ptwm_dtype_bits(s->dtype);
-    uint64_t n = 1;
-
-    if (s->n_dims < 2 || s->nbytes == 0)
-        return 0;
-    for (uint32_t i = s->n_dims; i-- > 1 && n < MIN_ROW_ELEMENTS;)
-        n *= s->shape[i]; /* divides the number of elements: no overflow */
-    /* Complex numbers are coded as their parts, of which twice as many make a row. */
-    return n > 1 && n * bits % 8 == 0 ? n * bits / 8 : 0;
-}
-
 /* The hash of a tensor's bytes; if encoding them asks for repetition, that goes to the recipe. */
 static uint64_t hash_bytes(const struct ptwm_writer *w, const struct ptwm_tensor_spec *s, struct recipe *recipe)
 {
     uint64_t hash;
     bool is_repetitive;
 
-    if (s->nbytes <= GROUPED_TENSOR_NBYTES || !ptwm_asks_for_repetition(recipe->method, s->nbytes, &recipe->chains[0]))
+    if (is_grouped(s) || !ptwm_asks_for_repetition(recipe->method, s->nbytes, &recipe->chains[0]))
         return ptwm_xxh3_64(s->data, (size_t)s->nbytes);
     is_repetitive = ptwm_hash_repetitive(s->data, s->nbytes, w->chunk_nbytes, &hash);
     recipe->repetition = is_repetitive ? PTWM_REPETITION_FOUND : PTWM_REPETITION_NONE;
@@ -147,7 +170,7 @@ static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tenso
     t->nbytes = s->nbytes;
     t->hash = hash;
     t->has_hash = (w->flags & PTWM_WRITE_PAYLOAD_HASH) != 0;
-    if (s->nbytes <= GROUPED_TENSOR_NBYTES)
+    if (is_grouped(s))
         status = ptwm_writer_add_to_group(w, recipe, s->data, s->nbytes, index, error);
     else if (prepared != NULL && prepared->is_encoded)
         status = ptwm_writer_write_segment(w, &prepared->record, &prepared->bytes, &t->segment, error);
@@ -266,7 +289,7 @@ static enum ptwm_status prepare(void *context, size_t task, size_t slot, unsigne
     prepared->is_encoded = false;
     if (check_spec(&s, NULL) != PTWM_OK || s.nbytes == 0)
         return PTWM_OK;
-    if (s.nbytes > GROUPED_TENSOR_NBYTES)
+    if (!is_grouped(&s))
         (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, NULL);
     else
         prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);

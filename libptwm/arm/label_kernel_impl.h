@@ -200,6 +200,24 @@ static inline void merge_rest3_neon(const struct context_neon *c)
     }
 }
 
+static inline void merge_int8_neon(const struct context_neon *c)
+{
+    const uint8x16_t mask = vdupq_n_u8(7), high = vdupq_n_u8(4), one = vdupq_n_u8(1);
+
+    for (size_t i = 0; i < 64; i += 16) {
+        const uint8x16_t last = vld1q_u8(c->rest + 128 + i);
+        for (size_t v = 0; v < 3; v++) {
+            const uint8x16_t rest = vld1q_u8(c->rest + 64 * v + i);
+            put_bytes_neon(c, mask, v, i, vbslq_u8(high, vshrq_n_u8(rest, 5), rest));
+            put_bytes_neon(c, mask, v + 3, i, vbslq_u8(high, vshrq_n_u8(rest, 4), vshrq_n_u8(rest, 2)));
+            if (v < 2)
+                put_bytes_neon(c, mask, v + 6, i,
+                               vbslq_u8(high, vshrq_n_u8(rest, 3),
+                                        vbslq_u8(one, vshrq_n_u8(rest, 4), v == 0 ? vshrq_n_u8(last, 4) : vshrq_n_u8(last, 3))));
+        }
+    }
+}
+
 PTWM_INLINE size_t decode_neon(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind)
 {
     const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
@@ -227,6 +245,8 @@ PTWM_INLINE size_t decode_neon(struct ptwm_kernel_job *job, size_t n_blocks, enu
             merge_rest3_neon(&c);
         else if (kind == PTWM_KERNEL_REST2)
             merge_rest2_neon(&c);
+        else if (kind == PTWM_KERNEL_INT8)
+            merge_int8_neon(&c);
         else
             merge_rest78_neon(&c, shape.has_low, kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW);
         job->words = words;
@@ -252,6 +272,7 @@ INSTANCE(rest8_low_neon, PTWM_KERNEL_REST8_LOW)
 INSTANCE(rest10_neon, PTWM_KERNEL_REST10)
 INSTANCE(rest3_neon, PTWM_KERNEL_REST3)
 INSTANCE(rest2_neon, PTWM_KERNEL_REST2)
+INSTANCE(int8_neon, PTWM_KERNEL_INT8)
 #undef INSTANCE
 
 static const struct ptwm_kernel_set ptwm_kernels_neon = {
@@ -264,5 +285,6 @@ static const struct ptwm_kernel_set ptwm_kernels_neon = {
         { rest10_neon, NULL, NULL },
         { rest3_neon, NULL, NULL },
         { rest2_neon, NULL, NULL },
+        { int8_neon, NULL, NULL },
     },
 };

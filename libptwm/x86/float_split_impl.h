@@ -323,16 +323,23 @@ AVX512 INLINE __m512i up_512(__m512i v, unsigned n, int mask)
     return _mm512_and_si512(_mm512_slli_epi16(v, n), _mm512_set1_epi8((char)mask));
 }
 
-AVX512 INLINE void rest_block_3_512(const uint8_t *raw, uint8_t *packed)
+/* 64 bytes whose rests of 3 bits are where those of float8 are: the highest in bit 7. */
+AVX512 INLINE __m512i rests_3_512(struct step s, const uint8_t *raw)
 {
-    const __m512i a = bytes_64(raw + 384), b = bytes_64(raw + 448), outer = _mm512_set1_epi8((char)0x83);
+    const __m512i v = bytes_64(raw);
+    return s.shift == 2 ? v : choose_512(_mm512_set1_epi8((char)0x80), _mm512_slli_epi16(v, 5), v);
+}
+
+AVX512 INLINE void rest_block_3_512(struct step s, const uint8_t *raw, uint8_t *packed)
+{
+    const __m512i a = rests_3_512(s, raw + 384), b = rests_3_512(s, raw + 448), outer = _mm512_set1_epi8((char)0x83);
     const __m512i middle[3] = { _mm512_or_si512(down_512(a, 2, 0x20), up_512(a, 4, 0x10)),
                                 _mm512_or_si512(down_512(b, 2, 0x20), up_512(b, 4, 0x10)),
                                 _mm512_or_si512(up_512(a, 4, 0x20), up_512(b, 3, 0x10)) };
 
 #pragma GCC unroll 3
     for (unsigned q = 0; q < 3; q++) {
-        const __m512i x = _mm512_and_si512(bytes_64(raw + 64 * q), outer), y = bytes_64(raw + 192 + 64 * q);
+        const __m512i x = _mm512_and_si512(rests_3_512(s, raw + 64 * q), outer), y = rests_3_512(s, raw + 192 + 64 * q);
         const __m512i inner = _mm512_or_si512(down_512(y, 1, 0x40), up_512(y, 2, 0x0c));
         _mm512_storeu_si512(packed + 64 * q, _mm512_or_si512(_mm512_or_si512(x, inner), middle[q]));
     }
@@ -359,7 +366,7 @@ AVX512 INLINE void rests_body_512(struct step s, const uint8_t *raw, size_t n_bl
         if (r == 2)
             rest_block_2_512(raw, packed);
         else if (r == 3)
-            rest_block_3_512(raw, packed);
+            rest_block_3_512(s, raw, packed);
         else if (r == 10)
             rest_block_10_512(raw, packed);
         else
@@ -572,16 +579,23 @@ AVX2 INLINE __m256i up_256(__m256i v, int n, int mask)
     return _mm256_and_si256(_mm256_slli_epi16(v, n), _mm256_set1_epi8((char)mask));
 }
 
-AVX2 INLINE void rest_block_3_256(const uint8_t *raw, uint8_t *packed)
+AVX2 INLINE __m256i rests_3_256(struct step s, const uint8_t *raw)
+{
+    const __m256i v = bytes_32(raw);
+    return s.shift == 2 ? v : choose_256(_mm256_set1_epi8((char)0x80), _mm256_slli_epi16(v, 5), v);
+}
+
+AVX2 INLINE void rest_block_3_256(struct step s, const uint8_t *raw, uint8_t *packed)
 {
     for (unsigned half = 0; half < 2; half++, raw += 32, packed += 32) {
-        const __m256i a = bytes_32(raw + 384), b = bytes_32(raw + 448), outer = _mm256_set1_epi8((char)0x83);
+        const __m256i a = rests_3_256(s, raw + 384), b = rests_3_256(s, raw + 448), outer = _mm256_set1_epi8((char)0x83);
         const __m256i middle[3] = { _mm256_or_si256(down_256(a, 2, 0x20), up_256(a, 4, 0x10)),
                                     _mm256_or_si256(down_256(b, 2, 0x20), up_256(b, 4, 0x10)),
                                     _mm256_or_si256(up_256(a, 4, 0x20), up_256(b, 3, 0x10)) };
 #pragma GCC unroll 3
         for (unsigned q = 0; q < 3; q++) {
-            const __m256i x = _mm256_and_si256(bytes_32(raw + 64 * q), outer), y = bytes_32(raw + 192 + 64 * q);
+            const __m256i x = _mm256_and_si256(rests_3_256(s, raw + 64 * q), outer);
+            const __m256i y = rests_3_256(s, raw + 192 + 64 * q);
             const __m256i inner = _mm256_or_si256(down_256(y, 1, 0x40), up_256(y, 2, 0x0c));
             store_32(packed + 64 * q, _mm256_or_si256(_mm256_or_si256(x, inner), middle[q]));
         }
@@ -609,7 +623,7 @@ AVX2 INLINE void rests_body_256(struct step s, const uint8_t *raw, size_t n_bloc
         if (r == 2)
             rest_block_2_256(raw, packed);
         else if (r == 3)
-            rest_block_3_256(raw, packed);
+            rest_block_3_256(s, raw, packed);
         else if (r == 10)
             rest_block_10_256(raw, packed);
         else

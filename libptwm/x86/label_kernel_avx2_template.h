@@ -271,10 +271,12 @@ TARGET_AVX2 PTWM_INLINE void bytes_rest2_avx2(struct context_avx2 *c, unsigned v
 enum place_rest3 { REST3_OUTER, REST3_INNER, REST3_MIDDLE_6, REST3_MIDDLE_7 };
 
 /* Vector v of 0 .. 7 of a block with 3 bits of rest: 64 bytes. */
-TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum place_rest3 place, size_t v,
-                                              const __m256i symbols[2])
+TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum ptwm_kernel_kind kind, enum place_rest3 place,
+                                              size_t v, const __m256i symbols[2])
 {
-    const __m256i sign = _mm256_set1_epi8((char)0x80);
+    /* The rest's highest bit is the sign, or the bit above the others. */
+    const bool is_int8 = kind == PTWM_KERNEL_INT8;
+    const __m256i high = _mm256_set1_epi8(is_int8 ? 4 : (char)0x80);
 
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++) {
@@ -282,14 +284,15 @@ TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum place
         const __m256i x = _mm256_add_epi8(symbols[i], load_avx2(c->shifts + 64 * v + 32 * i));
         __m256i r;
         if (place == REST3_OUTER)
-            r = rest;
+            r = is_int8 ? select_avx2(high, _mm256_srli_epi16(rest, 5), rest) : rest;
         else if (place == REST3_INNER)
-            r = select_avx2(sign, _mm256_add_epi8(rest, rest), _mm256_srli_epi16(rest, 2));
+            r = select_avx2(high, is_int8 ? _mm256_srli_epi16(rest, 4) : _mm256_add_epi8(rest, rest),
+                            _mm256_srli_epi16(rest, 2));
         else
-            r = select_avx2(sign, _mm256_slli_epi16(rest, 2),
+            r = select_avx2(high, is_int8 ? _mm256_srli_epi16(rest, 3) : _mm256_slli_epi16(rest, 2),
                             select_avx2(_mm256_set1_epi8(1), _mm256_srli_epi16(rest, 4),
                                         place == REST3_MIDDLE_6 ? _mm256_srli_epi16(last, 4) : _mm256_srli_epi16(last, 3)));
-        put_out_avx2(c, c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8((char)0x83), r, x));
+        put_out_avx2(c, c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8(is_int8 ? 7 : (char)0x83), r, x));
     }
 }
 
@@ -358,17 +361,17 @@ TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kern
         PTWM_UNROLL(3)
         for (size_t v = 0; v < 3; v++) {
             pair_avx2(c, job, classes, kind, check, 3, v, symbols);
-            bytes_rest3_avx2(c, REST3_OUTER, v, symbols);
+            bytes_rest3_avx2(c, kind, REST3_OUTER, v, symbols);
         }
         PTWM_UNROLL(6)
         for (size_t v = 3; v < 6; v++) {
             pair_avx2(c, job, classes, kind, check, 3, v, symbols);
-            bytes_rest3_avx2(c, REST3_INNER, v, symbols);
+            bytes_rest3_avx2(c, kind, REST3_INNER, v, symbols);
         }
         pair_avx2(c, job, classes, kind, check, 3, 6, symbols);
-        bytes_rest3_avx2(c, REST3_MIDDLE_6, 6, symbols);
+        bytes_rest3_avx2(c, kind, REST3_MIDDLE_6, 6, symbols);
         pair_avx2(c, job, classes, kind, check, 3, 7, symbols);
-        bytes_rest3_avx2(c, REST3_MIDDLE_7, 7, symbols);
+        bytes_rest3_avx2(c, kind, REST3_MIDDLE_7, 7, symbols);
         break;
     }
 }

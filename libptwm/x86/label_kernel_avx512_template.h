@@ -185,6 +185,25 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsi
     store_avx512(c, c->out + 64 * v, x);
 }
 
+/* Stores vector v of bytes of a block with 3 bits of rest that are the lowest. */
+TARGET_AVX512 PTWM_INLINE void bytes_int8_avx512(struct context_avx512 *c, unsigned v, const __m512i symbols[2])
+{
+    const __m512i rest = _mm512_loadu_si512(c->rest + 64 * (v % 3)), last = _mm512_loadu_si512(c->rest + 128);
+    const __m512i low = _mm512_set1_epi8(3), high = _mm512_set1_epi8(4);
+    __m512i x = bytes_avx512(c, v, symbols);
+
+    if (v < 3) {
+        x = select_avx512(high, _mm512_srli_epi16(rest, 5), select_avx512(low, rest, x));
+    } else if (v < 6) {
+        x = select_avx512(high, _mm512_srli_epi16(rest, 4), select_avx512(low, _mm512_srli_epi16(rest, 2), x));
+    } else {
+        x = select_avx512(high, _mm512_srli_epi16(rest, 3), x);
+        x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
+        x = select_avx512(_mm512_set1_epi8(2), v == 6 ? _mm512_srli_epi16(last, 4) : _mm512_srli_epi16(last, 3), x);
+    }
+    store_avx512(c, c->out + 64 * v, x);
+}
+
 /* The prefetches and the crc32 instructions of group g of a block. */
 TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum ptwm_kernel_check check, unsigned rest_bits,
                                                 bool has_low, size_t g)
@@ -228,18 +247,20 @@ TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, con
     pair_rest10_avx512(c, 2 * odd + 1, 4 * g + 2, symbols + 2);
 }
 
-/* Group g of a block of bytes, with 2 or 3 bits of rest. */
+/* Group g of a block of bytes. */
 TARGET_AVX512 PTWM_INLINE void group_bytes_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                  unsigned rest_bits, enum ptwm_kernel_check check, unsigned g)
+                                                  enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, unsigned g)
 {
     __m512i symbols[4];
 
-    accompany_avx512(c, check, rest_bits, false, g);
+    accompany_avx512(c, check, kind == PTWM_KERNEL_REST2 ? 2 : 3, false, g);
     step_avx512(c, table, symbols);
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++)
-        if (rest_bits == 2)
+        if (kind == PTWM_KERNEL_REST2)
             bytes_rest2_avx512(c, 2 * g + i, symbols + 2 * i);
+        else if (kind == PTWM_KERNEL_INT8)
+            bytes_int8_avx512(c, 2 * g + i, symbols + 2 * i);
         else
             bytes_rest3_avx512(c, 2 * g + i, symbols + 2 * i);
 }
@@ -271,7 +292,7 @@ TARGET_AVX512 PTWM_INLINE void block_avx512(struct context_avx512 *c, const stru
     default:
         PTWM_UNROLL(4)
         for (unsigned g = 0; g < 4; g++)
-            group_bytes_avx512(c, &tables[classes[g]], kind == PTWM_KERNEL_REST2 ? 2 : 3, check, g);
+            group_bytes_avx512(c, &tables[classes[g]], kind, check, g);
         break;
     }
 }

@@ -183,7 +183,9 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
     INSTANCE(target, isa, rest3, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC)                                           \
     INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)                                          \
     INSTANCE(target, isa, rest2, PTWM_KERNEL_REST2, PTWM_KERNEL_NO_CRC)                                           \
-    INSTANCE(target, isa, rest2_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC)
+    INSTANCE(target, isa, rest2_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC)                                          \
+    INSTANCE(target, isa, int8, PTWM_KERNEL_INT8, PTWM_KERNEL_NO_CRC)                                             \
+    INSTANCE(target, isa, int8_crc, PTWM_KERNEL_INT8, PTWM_KERNEL_CRC)
 #define KERNEL_SET(build_tables, isa)                                                                             \
     {                                                                                                             \
         build_tables,                                                                                             \
@@ -195,6 +197,7 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
             { rest10_##isa, rest10_crc_##isa, NULL },                                                             \
             { rest3_##isa, rest3_crc_##isa, NULL },                                                               \
             { rest2_##isa, rest2_crc_##isa, NULL },                                                               \
+            { int8_##isa, int8_crc_##isa, NULL },                                                                 \
         },                                                                                                        \
     }
 

@@ -53,6 +53,7 @@ static const struct {
     { PTWM_DTYPE_F16, 2, { { 3, 2, 9, 6 } }, 1 },
     { PTWM_DTYPE_F32, 4, { { 3, 4, 6, 9 }, { 3, 4, 7, 8 } }, 2 },
     { PTWM_DTYPE_F8_E4M3, 1, { { 3, 1, 2, 5 } }, 1 },
+    { PTWM_DTYPE_I8, 1, { { 3, 1, 3, 5 } }, 1 },
     { PTWM_DTYPE_F8_E5M2, 1, { { 3, 1, 1, 6 }, { 3, 1, 2, 5 } }, 2 },
 };
 enum { N_TYPES = sizeof types / sizeof types[0] };
@@ -344,7 +345,8 @@ static void fast_and_general(void)
         struct ptwm_parsed_chain chain;
         struct ptwm_encode_spec spec = { raw,   (uint64_t)n * width, (uint64_t)columns * width, PTWM_METHOD_MICROSCALE, &chain,
                                          1,     true,                false,                     false,                  true,
-                                         k % 3 ? 1 << 20 : 40000,    1,                         &context,               NULL };
+                                         k % 3 ? 1 << 20 : 40000,    1,                         &context,               NULL,
+                                         PTWM_REPETITION_UNKNOWN };
 
         CHECK_EQ(ptwm_chain_parse(types[type].chain[k / 45 % types[type].n_chains], 4, &chain, NULL), PTWM_OK);
         fill(raw, type, n, columns, (enum data)data);

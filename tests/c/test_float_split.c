@@ -11,7 +11,7 @@
 
 static const struct {
     uint8_t width, shift, bits;
-} steps[] = { { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 }, { 1, 1, 6 } };
+} steps[] = { { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 }, { 1, 1, 6 }, { 1, 3, 5 } };
 enum { N_STEPS = sizeof steps / sizeof steps[0] };
 
 static uint64_t seed = 1;
