@@ -342,9 +342,21 @@ static void fast_and_general(void)
         uint8_t *raw = exactly(n * width);
         struct ptwm_bytes fast = { &ptwm_default_allocator, NULL, 0, 0 }, plain = fast;
         struct ptwm_parsed_chain chain;
-        struct ptwm_encode_spec spec = { raw,   (uint64_t)n * width, (uint64_t)columns * width, PTWM_METHOD_MICROSCALE, &chain,
-                                         1,     true,                false,                     false,                  true,
-                                         k % 3 ? 1 << 20 : 40000,    1,                         &context,               NULL };
+        struct ptwm_encode_spec spec = { raw,
+                                         (uint64_t)n * width,
+                                         (uint64_t)columns * width,
+                                         PTWM_METHOD_MICROSCALE,
+                                         &chain,
+                                         1,
+                                         true,
+                                         false,
+                                         false,
+                                         true,
+                                         k % 3 ? 1 << 20 : 40000,
+                                         1,
+                                         &context,
+                                         NULL,
+                                         PTWM_REPETITION_UNKNOWN };
 
         CHECK_EQ(ptwm_chain_parse(types[type].chain[k / 45 % types[type].n_chains], 4, &chain, NULL), PTWM_OK);
         fill(raw, type, n, columns, (enum data)data);
