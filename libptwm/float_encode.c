@@ -103,6 +103,18 @@ static void bins_at(const struct ptwm_float_window *w, uint64_t element, size_t 
                         shifts_at(w, element + i), bins + i);
 }
 
+/* The labels of m elements by a map of bins; returns the OR of all. */
+static uint8_t labels_at(const struct ptwm_float_window *w, uint64_t element, size_t m, const uint8_t map[PTWM_N_BINS],
+                         uint8_t *labels)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < m; i += BLOCK)
+        any |= ptwm_float_labels(w->kind, raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
+                                 shifts_at(w, element + i), map, labels + i);
+    return any;
+}
+
 /* ------------------------------------------------------------------------------------------------------- shifts */
 
 /* Looks for shifts in a sample of the first window's rows. */
@@ -428,8 +440,7 @@ static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chu
     for (size_t u = (end - 1) / unit + 1; u-- > begin / unit && status == PTWM_OK;) {
         const size_t first = u * unit, m = end - first < unit ? end - first : unit;
         uint8_t *own = labels + (first - begin);
-        bins_at(c->w, c->first + first, m, own);
-        if (ptwm_map_bins(own, m, maps[chunk->classes[u]]) >= PTWM_IS_EXCEPTION)
+        if (labels_at(c->w, c->first + first, m, maps[chunk->classes[u]], own) >= PTWM_IS_EXCEPTION)
             status = list_exceptions(c, own, first, m);
     }
     if (n_ordered > begin)

@@ -133,6 +133,13 @@ static uint8_t map_c99(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
     return any;
 }
 
+static uint8_t labels_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+{
+    bins_c99(kind, raw, n, first, shift, labels);
+    return map_c99(labels, n, map);
+}
+
 static void rests_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed)
 {
     const unsigned r = ptwm_float_rest_bits(kind);
@@ -204,9 +211,10 @@ void ptwm_count_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BI
     count_c99(bins, n, histogram);
 }
 
-uint8_t ptwm_map_bins(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
+uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
-    return SELECT(map, bins, n, map);
+    return SELECT(labels, kind, raw, n, first, shift, map, labels);
 }
 
 void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed)
