@@ -30,7 +30,7 @@ void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptw
     const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
 
     ptwm_float_scratch_init(&memory->scratch, allocator);
-    memory->shift = memory->histograms = memory->classes = memory->sample = empty;
+    memory->shift = memory->histograms = memory->classes = empty;
     memory->stored[0] = memory->stored[1] = empty;
 }
 
@@ -40,7 +40,6 @@ void ptwm_encode_memory_release(struct ptwm_encode_memory *memory)
     ptwm_bytes_release(&memory->shift);
     ptwm_bytes_release(&memory->histograms);
     ptwm_bytes_release(&memory->classes);
-    ptwm_bytes_release(&memory->sample);
     ptwm_bytes_release(&memory->stored[0]);
     ptwm_bytes_release(&memory->stored[1]);
 }
@@ -55,7 +54,6 @@ void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encod
     w->shift = memory->shift;
     w->histograms = memory->histograms;
     w->classes = memory->classes;
-    w->sample = memory->sample;
 }
 
 void ptwm_float_window_release(struct ptwm_float_window *w, struct ptwm_encode_memory *memory)
@@ -63,7 +61,6 @@ void ptwm_float_window_release(struct ptwm_float_window *w, struct ptwm_encode_m
     memory->shift = w->shift;
     memory->histograms = w->histograms;
     memory->classes = w->classes;
-    memory->sample = w->sample;
     ptwm_label_encoder_release(&w->encoder);
 }
 
@@ -77,6 +74,19 @@ static const uint8_t *raw_at(const struct ptwm_float_window *w, uint64_t element
 static size_t chunk_elements(const struct ptwm_float_window *w, uint64_t chunk)
 {
     return ptwm_tail_chunk_nbytes(w->tail, chunk) / ptwm_float_width(w->kind);
+}
+
+/*
+ * The elements of the tensor's largest chunk, or of a chunk of the usual size if that is more: memory for so many
+ * serves all tensors, so that its pages are fresh only once.
+ */
+static size_t most_elements(const struct ptwm_float_window *w)
+{
+    const uint64_t chunk_nbytes = w->tail->chunk_nbytes, nbytes = w->spec->nbytes, limit = w->spec->chunk_nbytes;
+    const uint64_t own = chunk_nbytes < nbytes ? chunk_nbytes : nbytes;
+    const uint64_t usual = limit < PTWM_DEFAULT_CHUNK_NBYTES ? limit : PTWM_DEFAULT_CHUNK_NBYTES;
+
+    return (size_t)((own > usual ? own : usual) / ptwm_float_width(w->kind));
 }
 
 /* The shifts of BLOCK elements from element on, or NULL. */
@@ -117,11 +127,11 @@ static uint8_t labels_at(const struct ptwm_float_window *w, uint64_t element, si
 
 /* ------------------------------------------------------------------------------------------------------- shifts */
 
-/* Looks for shifts in a sample of the first window's rows. */
+/* Looks for shifts in a sample of the first window's rows, which takes the memory of the histograms that come later. */
 static enum ptwm_status find_shifts(struct ptwm_float_window *w, uint32_t n_columns, int16_t *shift, bool *pays)
 {
     const size_t n_rows = (size_t)(w->n / n_columns), n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
-    uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->sample, 2 * (uint64_t)n_sampled * n_columns);
+    uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->histograms, 2 * (uint64_t)n_sampled * n_columns);
 
     if (symbols == NULL)
         return PTWM_ERR_MEMORY;
@@ -511,11 +521,12 @@ static enum ptwm_status put_elements(struct chunk *c, struct ptwm_plane_record r
     const bool constant = chooses(c) && symbols_are_constant(c);
     struct ptwm_label_coding coding;
     size_t nbytes, n_exceptions;
-    uint8_t *room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)c->n);
+    uint8_t *room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)most_elements(w));
 
     if (room == NULL || ptwm_bytes_scratch(&c->scratch->labels, coded_elements(chunk.unit)) == NULL)
         return PTWM_ERR_MEMORY;
-    ptwm_label_begin(&coding, &w->encoder, &chunk, room);
+    /* Words are written from the room's end. */
+    ptwm_label_begin(&coding, &w->encoder, &chunk, room + 2 * (most_elements(w) - c->n));
     if (code_elements(c, &coding) != PTWM_OK || store_exceptions(c, &n_exceptions) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     put_rests(c, &records[0]);
@@ -534,12 +545,13 @@ enum ptwm_status ptwm_float_encode_chunk(const struct ptwm_float_window *w, uint
 {
     struct chunk c = { w, NULL, ptwm_tail_first_element(w->tail, chunk), chunk_elements(w, chunk), scratch, stored };
     const uint32_t n_low = ptwm_float_n_low(w->kind);
-    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * c.n + ptwm_rest_nbytes(c.n, ptwm_float_rest_bits(w->kind));
+    const size_t most = most_elements(w);
+    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * most + ptwm_rest_nbytes(most, ptwm_float_rest_bits(w->kind));
     enum ptwm_status status = PTWM_OK;
 
     c.raw = raw_at(w, c.first);
     /* The whole chunk at once, with what its labels take when they have few exceptions. */
-    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)c.n + 1024) != PTWM_OK)
+    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)most + 1024) != PTWM_OK)
         status = PTWM_ERR_MEMORY;
     if (status == PTWM_OK && n_low > 0)
         status = put_low(&c, &records[0]);
