@@ -184,6 +184,9 @@ static void lane_order_c99(uint8_t *labels, size_t n)
     (ptwm_cpu_level() == PTWM_CPU_AVX512 ? name##_avx512(__VA_ARGS__)             \
      : ptwm_cpu_level() == PTWM_CPU_AVX2 ? name##_avx2(__VA_ARGS__)               \
                                          : name##_c99(__VA_ARGS__))
+#elif defined(PTWM_ARM)
+#include "arm/float_split_impl.h"
+#define SELECT(name, ...) (ptwm_cpu_level() == PTWM_CPU_NEON ? name##_neon(__VA_ARGS__) : name##_c99(__VA_ARGS__))
 #else
 #define SELECT(name, ...) name##_c99(__VA_ARGS__)
 #endif
