@@ -35,7 +35,7 @@ void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptw
     const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
 
     ptwm_float_scratch_init(&memory->scratch, allocator);
-    memory->shift = memory->histograms = memory->classes = memory->sample = empty;
+    memory->shift = memory->histograms = memory->classes = empty;
     memory->stored[0] = memory->stored[1] = empty;
 }
 
@@ -45,7 +45,6 @@ void ptwm_encode_memory_release(struct ptwm_encode_memory *memory)
     ptwm_bytes_release(&memory->shift);
     ptwm_bytes_release(&memory->histograms);
     ptwm_bytes_release(&memory->classes);
-    ptwm_bytes_release(&memory->sample);
     ptwm_bytes_release(&memory->stored[0]);
     ptwm_bytes_release(&memory->stored[1]);
 }
@@ -60,7 +59,6 @@ void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encod
     w->shift = memory->shift;
     w->histograms = memory->histograms;
     w->classes = memory->classes;
-    w->sample = memory->sample;
 }
 
 void ptwm_float_window_release(struct ptwm_float_window *w, struct ptwm_encode_memory *memory)
@@ -68,7 +66,6 @@ void ptwm_float_window_release(struct ptwm_float_window *w, struct ptwm_encode_m
     memory->shift = w->shift;
     memory->histograms = w->histograms;
     memory->classes = w->classes;
-    memory->sample = w->sample;
     ptwm_label_encoder_release(&w->encoder);
 }
 
@@ -82,6 +79,19 @@ static const uint8_t *raw_at(const struct ptwm_float_window *w, uint64_t element
 static size_t chunk_elements(const struct ptwm_float_window *w, uint64_t chunk)
 {
     return ptwm_tail_chunk_nbytes(w->tail, chunk) / ptwm_float_width(w->kind);
+}
+
+/*
+ * The elements of the tensor's largest chunk, or of a chunk of the usual size if that is more: memory for so many
+ * serves all tensors, so that its pages are fresh only once.
+ */
+static size_t most_elements(const struct ptwm_float_window *w)
+{
+    const uint64_t chunk_nbytes = w->tail->chunk_nbytes, nbytes = w->spec->nbytes, limit = w->spec->chunk_nbytes;
+    const uint64_t own = chunk_nbytes < nbytes ? chunk_nbytes : nbytes;
+    const uint64_t usual = limit < PTWM_DEFAULT_CHUNK_NBYTES ? limit : PTWM_DEFAULT_CHUNK_NBYTES;
+
+    return (size_t)((own > usual ? own : usual) / ptwm_float_width(w->kind));
 }
 
 /* The shifts of BLOCK elements from element on, or NULL. */
@@ -108,13 +118,25 @@ static void bins_at(const struct ptwm_float_window *w, uint64_t element, size_t 
                         shifts_at(w, element + i), bins + i);
 }
 
+/* The labels of m elements by a map of bins; returns the OR of all. */
+static uint8_t labels_at(const struct ptwm_float_window *w, uint64_t element, size_t m, const uint8_t map[PTWM_N_BINS],
+                         uint8_t *labels)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < m; i += BLOCK)
+        any |= ptwm_float_labels(w->kind, raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
+                                 shifts_at(w, element + i), map, labels + i);
+    return any;
+}
+
 /* ------------------------------------------------------------------------------------------------------- shifts */
 
-/* Looks for shifts in a sample of the first window's rows. */
+/* Looks for shifts in a sample of the first window's rows, which takes the memory of the histograms that come later. */
 static enum ptwm_status find_shifts(struct ptwm_float_window *w, uint32_t n_columns, int16_t *shift, bool *pays)
 {
     const size_t n_rows = (size_t)(w->n / n_columns), n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
-    uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->sample, 2 * (uint64_t)n_sampled * n_columns);
+    uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->histograms, 2 * (uint64_t)n_sampled * n_columns);
 
     if (symbols == NULL)
         return PTWM_ERR_MEMORY;
@@ -470,8 +492,7 @@ static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chu
     for (size_t u = (end - 1) / unit + 1; u-- > begin / unit && status == PTWM_OK;) {
         const size_t first = u * unit, m = end - first < unit ? end - first : unit;
         uint8_t *own = labels + (first - begin);
-        bins_at(c->w, c->first + first, m, own);
-        if (ptwm_map_bins(own, m, maps[chunk->classes[u]]) >= PTWM_IS_EXCEPTION)
+        if (labels_at(c->w, c->first + first, m, maps[chunk->classes[u]], own) >= PTWM_IS_EXCEPTION)
             status = list_exceptions(c, own, first, m);
     }
     if (n_ordered > begin)
@@ -556,12 +577,14 @@ static enum ptwm_status put_elements(struct chunk *c, struct ptwm_plane_record r
     struct ptwm_label_coding coding;
     struct first_rests carried;
     size_t nbytes, n_exceptions;
-    uint8_t *room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)c->n);
+    uint8_t *room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)most_elements(w));
 
     if (room == NULL || ptwm_bytes_scratch(&c->scratch->labels, coded_elements(chunk.unit)) == NULL)
         return PTWM_ERR_MEMORY;
     pack_first_rests(c, &carried);
-    ptwm_label_begin(&coding, &w->encoder, &chunk, carried.n_carried > 0 ? carried.packed : NULL, room);
+    /* Words are written from the room's end. */
+    ptwm_label_begin(&coding, &w->encoder, &chunk, carried.n_carried > 0 ? carried.packed : NULL,
+                     room + 2 * (most_elements(w) - c->n));
     if (code_elements(c, &carried, &coding) != PTWM_OK || store_exceptions(c, &n_exceptions) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     put_rests(c, carried.n_carried, &records[0]);
@@ -580,12 +603,13 @@ enum ptwm_status ptwm_float_encode_chunk(const struct ptwm_float_window *w, uint
 {
     struct chunk c = { w, NULL, ptwm_tail_first_element(w->tail, chunk), chunk_elements(w, chunk), scratch, stored };
     const uint32_t n_low = ptwm_float_n_low(w->kind);
-    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * c.n + ptwm_rest_nbytes(c.n, ptwm_float_rest_bits(w->kind));
+    const size_t most = most_elements(w);
+    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * most + ptwm_rest_nbytes(most, ptwm_float_rest_bits(w->kind));
     enum ptwm_status status = PTWM_OK;
 
     c.raw = raw_at(w, c.first);
     /* The whole chunk at once, with what its labels take when they have few exceptions. */
-    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)c.n + 1024) != PTWM_OK)
+    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)most + 1024) != PTWM_OK)
         status = PTWM_ERR_MEMORY;
     if (status == PTWM_OK && n_low > 0)
         status = put_low(&c, &records[0]);

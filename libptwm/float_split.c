@@ -135,6 +135,13 @@ static uint8_t map_c99(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
     return any;
 }
 
+static uint8_t labels_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+{
+    bins_c99(kind, raw, n, first, shift, labels);
+    return map_c99(labels, n, map);
+}
+
 static void rests_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed)
 {
     const unsigned r = ptwm_float_rest_bits(kind);
@@ -179,6 +186,9 @@ static void lane_order_c99(uint8_t *labels, size_t n)
     (ptwm_cpu_level() == PTWM_CPU_AVX512 ? name##_avx512(__VA_ARGS__)             \
      : ptwm_cpu_level() == PTWM_CPU_AVX2 ? name##_avx2(__VA_ARGS__)               \
                                          : name##_c99(__VA_ARGS__))
+#elif defined(PTWM_ARM)
+#include "arm/float_split_impl.h"
+#define SELECT(name, ...) (ptwm_cpu_level() == PTWM_CPU_NEON ? name##_neon(__VA_ARGS__) : name##_c99(__VA_ARGS__))
 #else
 #define SELECT(name, ...) name##_c99(__VA_ARGS__)
 #endif
@@ -206,9 +216,10 @@ void ptwm_count_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BI
     count_c99(bins, n, histogram);
 }
 
-uint8_t ptwm_map_bins(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
+uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
-    return SELECT(map, bins, n, map);
+    return SELECT(labels, kind, raw, n, first, shift, map, labels);
 }
 
 void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed)

@@ -40,8 +40,9 @@ void ptwm_float_bins(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, ui
                      uint8_t *bins);
 /* The histogram of n <= PTWM_MAX_COUNTED_UNIT bins. */
 void ptwm_count_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS]);
-/* Replaces each bin b by map[b]; returns the OR of the results. */
-uint8_t ptwm_map_bins(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS]);
+/* The labels map[b] of elements whose bins b would be those of ptwm_float_bins; returns the OR of all. */
+uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels);
 
 /* Packs the rests of n elements into ptwm_rest_nbytes(n, rest_bits) bytes. */
 void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed);

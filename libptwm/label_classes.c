@@ -132,6 +132,8 @@ static void start_division(const struct ptwm_label_counted *counted, struct divi
     for (size_t u = 0; u < counted->n_units; u += step)
         n_of_mean[means[total++]]++;
     for (uint32_t i = 0; i < N_MEANS; i++) {
+        if (n_of_mean[i] == 0) /* as nearly all, for which a division is too much */
+            continue;
         class_of_mean[i] = (uint8_t)((below + n_of_mean[i] / 2) * division->n_classes / (total + 1));
         below += n_of_mean[i];
     }

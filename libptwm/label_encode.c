@@ -188,22 +188,31 @@ void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder)
 
 /* ------------------------------------------------------------------------------------------------- words */
 
+static inline uint32_t load_state(const struct ptwm_label_states *states, size_t lane)
+{
+    return (uint32_t)states->high[lane] << 16 | states->low[lane];
+}
+
+static inline void store_state(struct ptwm_label_states *states, size_t lane, uint32_t state)
+{
+    states->low[lane] = (uint16_t)state;
+    states->high[lane] = (uint16_t)(state >> 16);
+}
+
 /* Codes one label on a lane; there is room for a word before words, so that the store that does not count stays inside. */
-static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint32_t label,
-                                    struct ptwm_label_states *states, size_t lane, uint8_t *words)
+static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint32_t label, uint32_t *state,
+                                    uint8_t *words)
 {
     const struct ptwm_label_coder *coder = &class->labels[label];
-    uint32_t x = (uint32_t)states->high[lane] << 16 | states->low[lane], emits = x >> 16 >= coder->frequency, quotient,
-             rank;
+    uint32_t x = *state, emits = x >> 16 >= coder->frequency, quotient, rank;
 
     ptwm_store16(words - 2, (uint16_t)x);
     words -= 2 * emits;
     x >>= 16 * emits;
     quotient = (uint32_t)((uint64_t)(x >> 3) * coder->reciprocal >> coder->shift);
     rank = x - quotient * coder->frequency;
-    states->low[lane] = (uint16_t)(class->inverse[coder->first_slot + rank / PTWM_FREQUENCY_GRANULE] +
-                                   rank % PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS);
-    states->high[lane] = (uint16_t)quotient;
+    *state = (quotient << 16) + class->inverse[coder->first_slot + rank / PTWM_FREQUENCY_GRANULE] +
+             rank % PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS;
     return words;
 }
 
@@ -219,17 +228,25 @@ static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_cla
     for (uint32_t i = 0; i < m; i++)
         element[ordered ? i : ptwm_label_lane(i, n_lanes, chunk->width)] = (uint8_t)i;
     for (uint32_t lane = n_lanes; lane-- > 0;)
-        if (element[lane] < LANES)
-            coding->words =
-                encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &coding->states, lane, coding->words);
+        if (element[lane] < LANES) {
+            uint32_t state = load_state(&coding->states, lane);
+            coding->words = encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &state, coding->words);
+            store_state(&coding->states, lane, state);
+        }
 }
 
 /* Codes n labels, a multiple of LANES, of one class. */
 static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
                                struct ptwm_label_states *states, uint8_t *words)
 {
+    uint32_t whole[LANES];
+
+    for (unsigned i = 0; i < LANES; i++)
+        whole[i] = load_state(states, i);
     for (size_t i = n; i-- > 0;)
-        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, states, i % LANES, words);
+        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, &whole[i % LANES], words);
+    for (unsigned i = 0; i < LANES; i++)
+        store_state(states, i, whole[i]);
     return words;
 }
 
@@ -260,10 +277,8 @@ void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_
     coding->chunk = chunk;
     coding->words = coding->words_end = room + 2 * chunk->n;
     coding->fetched = NULL;
-    for (uint32_t i = 0; i < LANES; i++) {
-        coding->states.low[i] = (uint16_t)STATE_START;
-        coding->states.high[i] = STATE_START >> 16;
-    }
+    for (uint32_t i = 0; i < LANES; i++)
+        store_state(&coding->states, i, STATE_START);
     for (uint32_t i = 0; carried != NULL && i < ptwm_label_n_lanes(chunk->n, chunk->unit); i++)
         coding->states.low[i] = ptwm_load16(carried + 2 * i);
 }
@@ -290,9 +305,12 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
         const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
 
         if (chunk->unit % n_lanes != 0) { /* element by element: groups of lanes do not fit units */
-            for (; end > first; end--)
-                coding->words = encode_label(class, labels[end - 1 - begin] & PTWM_LABEL_MASK, &coding->states,
-                                             (end - 1) % n_lanes, coding->words);
+            while (end-- > first) {
+                uint32_t state = load_state(&coding->states, end % n_lanes);
+                coding->words = encode_label(class, labels[end - begin] & PTWM_LABEL_MASK, &state, coding->words);
+                store_state(&coding->states, end % n_lanes, state);
+            }
+            end++;
         } else if (n_lanes == LANES && m == LANES) {
             if (coding->fetched != NULL)
                 fetch(coding, (end - first) * chunk->width);
@@ -339,7 +357,7 @@ size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, con
     uint8_t *next = store_head(coding, n_exceptions, exceptions, exceptions_nbytes, dst);
 
     for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n, coding->chunk->unit); lane++, next += 4)
-        ptwm_store32(next, (uint32_t)coding->states.high[lane] << 16 | coding->states.low[lane]);
+        ptwm_store32(next, load_state(&coding->states, lane));
     ptwm_store32(next, ptwm_crc32c(0, dst, (size_t)(next - dst)));
     next += 4;
     memcpy(next, coding->words, words_nbytes);

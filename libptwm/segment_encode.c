@@ -1,5 +1,6 @@
 #include "segment_encode.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "choose.h"
@@ -251,6 +252,13 @@ static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const s
     return status;
 }
 
+/* What encoding with a chain gives: its length, and for small data, if it has been encoded, the result itself. */
+struct result {
+    uint64_t nbytes;
+    struct ptwm_bytes encoded; /* nothing if the result has not been kept */
+    struct ptwm_segment_record record;
+};
+
 static int discard(void *context, const void *data, size_t nbytes)
 {
     (void)context;
@@ -259,41 +267,47 @@ static int discard(void *context, const void *data, size_t nbytes)
     return 0;
 }
 
-/* Finds out, or estimates, the length that encoding with a chain gives. */
-typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error);
-
-/* By encoding, and throwing the result away. */
-static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                  bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
+static int append(void *context, const void *data, size_t nbytes)
 {
-    const struct ptwm_sink nowhere = { discard, NULL };
-    struct ptwm_segment_record record;
+    return ptwm_bytes_append(context, data, nbytes) == PTWM_OK ? 0 : ENOMEM;
+}
+
+/* Finds out, or estimates, what encoding with a chain gives. */
+typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                       bool try_zstd, struct result *result, struct ptwm_error *error);
+
+/* By encoding. */
+static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                  bool try_zstd, struct result *result, struct ptwm_error *error)
+{
+    const bool keeps = spec->nbytes <= TRY_ALL_NBYTES;
+    const struct ptwm_sink sink = { keeps ? append : discard, &result->encoded };
     struct ptwm_output *output;
-    enum ptwm_status status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
+    enum ptwm_status status = ptwm_output_open_sink(&sink, spec->context->allocator, &output, error);
 
     if (status != PTWM_OK)
         return status;
-    status = encode_with(spec, chain, try_zstd, NULL, NULL, output, &record, error);
+    result->encoded.nbytes = 0;
+    status = encode_with(spec, chain, try_zstd, NULL, NULL, output, &result->record, error);
     if (status == PTWM_OK)
-        *nbytes = record.stored_nbytes;
+        result->nbytes = result->record.stored_nbytes;
     ptwm_output_close(output);
     return status;
 }
 
 /* By statistics of the first window. */
 static enum ptwm_status estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
+                                       bool try_zstd, struct result *result, struct ptwm_error *error)
 {
     (void)try_zstd;
-    return ptwm_estimate_chain(spec, chain, nbytes, error);
+    return ptwm_estimate_chain(spec, chain, &result->nbytes, error);
 }
 
 /* A way to encode: a chain, and whether its symbols are left to the codecs of bytes. */
 struct way {
     size_t chain;
     bool no_labels;
-    uint64_t nbytes; /* what it gives by the measure that was taken; UINT64_MAX if none was */
+    struct result result;
 };
 
 /*
@@ -339,35 +353,49 @@ static enum ptwm_status zstd_may_help(const struct ptwm_encode_spec *spec, bool 
 static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, bool try_zstd,
                                       struct way *best, struct ptwm_error *error)
 {
+    struct result result = { 0, { spec->context->allocator, NULL, 0, 0 }, best->result.record };
     enum ptwm_status status = PTWM_OK;
 
-    best->chain = 0;
-    best->no_labels = false;
-    best->nbytes = UINT64_MAX;
     if (spec->n_chains == 1 && !may_go_without_labels(spec, &spec->chains[0]))
         return PTWM_OK;
+    best->result.nbytes = UINT64_MAX;
     for (size_t i = 0; i < 2 * spec->n_chains && status == PTWM_OK; i++) {
         const struct ptwm_parsed_chain *chain = &spec->chains[i / 2];
         struct ptwm_encode_spec variant = *spec;
-        uint64_t nbytes = UINT64_MAX;
         variant.no_labels = i % 2 != 0;
         if (variant.no_labels && !may_go_without_labels(spec, chain))
             continue;
         if (spec->method == PTWM_METHOD_MICROSCALE && !spec->chains_are_callers && !ptwm_chain_is_promising(spec, chain))
             continue;
-        status = measure(&variant, chain, try_zstd, &nbytes, error);
-        if (status == PTWM_OK && nbytes < best->nbytes) {
-            best->nbytes = nbytes;
+        status = measure(&variant, chain, try_zstd, &result, error);
+        if (status == PTWM_OK && result.nbytes < best->result.nbytes) {
+            const struct result other = best->result;
             best->chain = i / 2;
             best->no_labels = variant.no_labels;
+            best->result = result;
+            result = other;
         }
     }
+    ptwm_bytes_release(&result.encoded);
+    return status;
+}
+
+/* Writes a segment that has been encoded. */
+static enum ptwm_status write_result(const struct result *result, struct ptwm_output *output,
+                                     struct ptwm_segment_record *record, struct ptwm_error *error)
+{
+    enum ptwm_status status = ptwm_segment_pad(output, result->record.flags, error);
+
+    *record = result->record;
+    record->offset = ptwm_output_position(output);
+    if (status == PTWM_OK)
+        status = ptwm_output_write(output, result->encoded.data, result->encoded.nbytes, error);
     return status;
 }
 
 /*
- * The same for much data, from pieces of it: the best way if it was no longer than they are, though best->nbytes is what all
- * would give. *zstd_helps: whether zstd has a part in that.
+ * The same for much data, from pieces of it: the best way if it was no longer than they are, though best->result.nbytes is
+ * what all would give. *zstd_helps: whether zstd has a part in that.
  */
 static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, bool try_zstd, struct way *best,
                                            bool *zstd_helps, struct ptwm_error *error)
@@ -376,7 +404,7 @@ static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, 
     const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= PIECE_NBYTES / 8 ? 8 * spec->row_nbytes : 8;
     const size_t piece = (size_t)(PIECE_NBYTES / step * step);
     struct ptwm_encode_spec pieces = *spec;
-    uint64_t without = 0;
+    struct result without = { 0, { spec->context->allocator, NULL, 0, 0 }, { 0 } };
     uint8_t *data = ptwm_alloc(spec->context->allocator, PIECES, piece);
     enum ptwm_status status;
 
@@ -391,10 +419,10 @@ static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, 
     if (status == PTWM_OK && try_zstd) {
         pieces.no_labels = best->no_labels;
         status = try_chain(&pieces, &spec->chains[best->chain], false, &without, error);
-        *zstd_helps = best->nbytes < without - without / TOLERANCE;
+        *zstd_helps = best->result.nbytes < without.nbytes - without.nbytes / TOLERANCE;
     }
-    if (best->nbytes < UINT64_MAX)
-        best->nbytes *= spec->nbytes / pieces.nbytes;
+    if (best->result.nbytes < UINT64_MAX)
+        best->result.nbytes *= spec->nbytes / pieces.nbytes;
     ptwm_release(spec->context->allocator, data, PIECES, piece);
     return status;
 }
@@ -446,7 +474,7 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
         chosen && (!ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
     bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
     struct ptwm_encode_spec variant = *spec, sample = *spec;
-    struct way best = { 0, false, UINT64_MAX };
+    struct way best = { 0, false, { UINT64_MAX, { spec->context->allocator, NULL, 0, 0 }, { 0 } } };
     enum ptwm_status status = PTWM_OK;
     bool is_done = false;
 
@@ -460,7 +488,7 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
         else
             status = find_best_way(spec, try_chain, try_zstd, &best, error);
         /* One row over and over: what each chunk says once would be most of the file. */
-        if (chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES && best.nbytes < spec->nbytes / TRIVIAL_SHARE)
+        if (chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE)
             variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;
     } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
@@ -468,11 +496,12 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     } else {
         status = encode_floats(spec, &best, &is_done, output, record, error);
     }
-    if (is_done)
-        return status;
     variant.no_labels = best.no_labels;
-    if (status == PTWM_OK)
-        status = encode_with(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);
+    if (status == PTWM_OK && !is_done)
+        status = best.result.encoded.nbytes > 0
+                     ? write_result(&best.result, output, record, error)
+                     : encode_with(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);
+    ptwm_bytes_release(&best.result.encoded);
     return status;
 }
 

@@ -58,23 +58,36 @@ AVX512 INLINE __m512i bins_of_32(struct step s, const uint8_t *raw, __m512i firs
     return _mm512_mask_mov_epi16(bin, _mm512_testn_epi16_mask(symbol, symbol), _mm512_set1_epi16(PTWM_ZERO_BIN));
 }
 
-AVX512 INLINE void bins_wide_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                 uint8_t *bins)
+/* Stores 64 bins, or with a map their labels; returns what is stored. */
+AVX512 INLINE __m512i put_64(__m512i bins, const uint8_t *map, uint8_t *to)
+{
+    if (map != NULL)
+        bins = _mm512_permutexvar_epi8(bins, bytes_64(map));
+    _mm512_storeu_si512(to, bins);
+    return bins;
+}
+
+AVX512 INLINE __m512i bins_wide_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                                    const uint8_t *map, uint8_t *bins)
 {
     const __m512i from = _mm512_set1_epi16((short)first);
+    __m512i any = _mm512_setzero_si512();
 
     for (size_t i = 0; i < n; i += 64) {
         __m512i a = bins_of_32(s, raw + i * s.width, from, shift != NULL ? shift + i : NULL);
         __m512i b = bins_of_32(s, raw + (i + 32) * s.width, from, shift != NULL ? shift + i + 32 : NULL);
-        _mm256_storeu_si256((__m256i *)(void *)(bins + i), _mm512_cvtepi16_epi8(a));
-        _mm256_storeu_si256((__m256i *)(void *)(bins + i + 32), _mm512_cvtepi16_epi8(b));
+        __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi16_epi8(a)), _mm512_cvtepi16_epi8(b), 1);
+        any = _mm512_or_si512(any, put_64(both, map, bins + i));
     }
+    return any;
 }
 
 /* Bytes: the shifts come as u16. */
-AVX512 INLINE void bins_bytes_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift, uint8_t *bins)
+AVX512 INLINE __m512i bins_bytes_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                                     const uint8_t *map, uint8_t *bins)
 {
     const __m512i from = _mm512_set1_epi8((char)first), other = _mm512_set1_epi8(PTWM_OTHER_BIN);
+    __m512i any = _mm512_setzero_si512();
 
     for (size_t i = 0; i < n; i += 64) {
         __m512i symbol = _mm512_srli_epi16(bytes_64(raw + i), s.shift), bin;
@@ -87,31 +100,61 @@ AVX512 INLINE void bins_bytes_512(struct step s, const uint8_t *raw, size_t n, u
         symbol = _mm512_and_si512(symbol, _mm512_set1_epi8((char)((1u << s.bits) - 1)));
         bin = _mm512_min_epu8(_mm512_sub_epi8(symbol, from), other);
         bin = _mm512_mask_mov_epi8(bin, _mm512_testn_epi8_mask(symbol, symbol), _mm512_set1_epi8(PTWM_ZERO_BIN));
-        _mm512_storeu_si512(bins + i, bin);
+        any = _mm512_or_si512(any, put_64(bin, map, bins + i));
     }
+    return any;
 }
 
 AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                 uint8_t *bins)
+                                 const uint8_t *map, uint8_t *bins, __m512i *any)
 {
     if (s.width == 1)
-        bins_bytes_512(s, raw, n, first, shift, bins);
+        *any = bins_bytes_512(s, raw, n, first, shift, map, bins);
     else
-        bins_wide_512(s, raw, n, first, shift, bins);
+        *any = bins_wide_512(s, raw, n, first, shift, map, bins);
 }
 
 AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                                const uint16_t *shift, uint8_t *bins)
 {
     const size_t whole = n / 64 * 64;
+    __m512i any;
 
     if (shift != NULL)
-        FOR_KIND(kind, bins_body_512, raw, whole, first, shift, bins)
+        FOR_KIND(kind, bins_body_512, raw, whole, first, shift, NULL, bins, &any)
     else
-        FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, bins)
+        FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, NULL, bins, &any)
+    (void)any;
     if (n > whole)
         bins_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
                  bins + whole);
+}
+
+/* The OR of all bytes. */
+AVX512 INLINE uint8_t folded_512(__m512i v)
+{
+    uint64_t folded = (uint64_t)_mm512_reduce_or_epi64(v);
+
+    folded |= folded >> 32;
+    folded |= folded >> 16;
+    return (uint8_t)(folded | folded >> 8);
+}
+
+AVX512 static uint8_t labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                                    const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+{
+    const size_t whole = n / 64 * 64;
+    unsigned rest = 0;
+    __m512i any;
+
+    if (shift != NULL)
+        FOR_KIND(kind, bins_body_512, raw, whole, first, shift, map, labels, &any)
+    else
+        FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, map, labels, &any)
+    if (n > whole)
+        rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
+                          map, labels + whole);
+    return (uint8_t)(folded_512(any) | rest);
 }
 
 /* --------------------------------------------------------------------------------------------- AVX-512: counting */
@@ -230,26 +273,7 @@ AVX512 static void count_avx512(const uint8_t *bins, size_t n, uint16_t histogra
         histogram[bins[i]]++;
 }
 
-/* ---------------------------------------------------------------------------------------------- AVX-512: mapping */
-
-AVX512 static uint8_t map_avx512(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
-{
-    const __m512i table = bytes_64(map);
-    const size_t whole = n / 64 * 64;
-    __m512i any = _mm512_setzero_si512();
-    uint64_t folded;
-
-    for (size_t i = 0; i < whole; i += 64) {
-        __m512i label = _mm512_permutexvar_epi8(bytes_64(bins + i), table);
-        any = _mm512_or_si512(any, label);
-        _mm512_storeu_si512(bins + i, label);
-    }
-    folded = (uint64_t)_mm512_reduce_or_epi64(any);
-    folded |= folded >> 32;
-    folded |= folded >> 16;
-    folded |= folded >> 8;
-    return (uint8_t)(folded | (n > whole ? map_c99(bins + whole, n - whole, map) : 0u));
-}
+/* ------------------------------------------------------------------------------------------ AVX-512: lane order */
 
 AVX512 static void lane_order_avx512(uint8_t *labels, size_t n)
 {
@@ -499,6 +523,13 @@ AVX2 static uint8_t map_avx2(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_B
     folded |= folded >> 16;
     folded |= folded >> 8;
     return (uint8_t)(folded | (n > whole ? map_c99(bins + whole, n - whole, map) : 0u));
+}
+
+AVX2 static uint8_t labels_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                                const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+{
+    bins_avx2(kind, raw, n, first, shift, labels);
+    return map_avx2(labels, n, map);
 }
 
 AVX2 static void lane_order_avx2(uint8_t *labels, size_t n)

@@ -343,9 +343,20 @@ static void fast_and_general(void)
         uint8_t *raw = exactly(n * width);
         struct ptwm_bytes fast = { &ptwm_default_allocator, NULL, 0, 0 }, plain = fast;
         struct ptwm_parsed_chain chain;
-        struct ptwm_encode_spec spec = { raw,   (uint64_t)n * width, (uint64_t)columns * width, PTWM_METHOD_MICROSCALE, &chain,
-                                         1,     true,                false,                     false,                  true,
-                                         k % 3 ? 1 << 20 : 40000,    1,                         &context,               NULL,
+        struct ptwm_encode_spec spec = { raw,
+                                         (uint64_t)n * width,
+                                         (uint64_t)columns * width,
+                                         PTWM_METHOD_MICROSCALE,
+                                         &chain,
+                                         1,
+                                         true,
+                                         false,
+                                         false,
+                                         true,
+                                         k % 3 ? 1 << 20 : 40000,
+                                         1,
+                                         &context,
+                                         NULL,
                                          PTWM_REPETITION_UNKNOWN };
 
         CHECK_EQ(ptwm_chain_parse(types[type].chain[k / 45 % types[type].n_chains], 4, &chain, NULL), PTWM_OK);
@@ -373,6 +384,113 @@ static void fast_and_general(void)
         ptwm_bytes_release(&plain);
         free(raw);
     }
+}
+
+/* ---------------------------------------------------------------------------------------------------- label coding */
+
+/*
+ * A table of random frequencies: even, falling, a few large ones among the least there may be, or many that are a
+ * little less than a bucket, so that one label is the alias of many for a few ranks each.
+ */
+static void random_table(struct ptwm_label_table *table)
+{
+    const uint32_t n = 2 + below(PTWM_MAX_LABELS - 1), shape = below(6), little = 1 + below(120);
+    uint32_t left = PTWM_FREQUENCY_TOTAL / PTWM_FREQUENCY_GRANULE - n;
+
+    memset(table, 0, sizeof *table);
+    table->n_labels = n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t more = 0;
+        if (i == n - 1)
+            more = left;
+        else if (shape == 0)
+            more = left / (n - i);
+        else if (shape == 1)
+            more = left / 4;
+        else if (shape == 2)
+            more = below(left + 1);
+        else if (shape > 3)
+            more = 255 - 1 - below(little);
+        table->symbol[i] = (uint16_t)(i + 1);
+        table->frequency[i] = (uint16_t)(PTWM_FREQUENCY_GRANULE * (1 + more));
+        left -= more;
+    }
+    for (uint32_t i = 0; i < n; i++) { /* in any order */
+        const uint32_t k = below(n);
+        const uint16_t frequency = table->frequency[i];
+        table->frequency[i] = table->frequency[k];
+        table->frequency[k] = frequency;
+    }
+}
+
+/* Labels with those frequencies, or with all of them alike, which takes the most words. */
+static void random_labels(const struct ptwm_label_table *table, uint8_t *labels, size_t n)
+{
+    const bool evenly = below(4) == 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t label = 0, at = below(PTWM_FREQUENCY_TOTAL);
+        for (; !evenly && at >= table->frequency[label]; label++)
+            at -= table->frequency[label];
+        labels[i] = (uint8_t)((evenly ? below(table->n_labels) : label) | (below(50) == 0 ? PTWM_IS_EXCEPTION : 0));
+    }
+}
+
+/* Coding with tables of all kinds, for which vector kernels have different ways, gives the same at all levels. */
+static void label_coding(void)
+{
+    bool few_limits = false, some_limits = false, many_limits = false;
+
+    for (unsigned k = 0; k < 300; k++) {
+        const size_t unit = 128 * (1 + below(4)), n = 16384 + below(3000), n_units = n / unit + 1;
+        uint8_t *labels = exactly(n), *classes = exactly(n_units), *room = exactly(2 * n);
+        const struct ptwm_label_chunk chunk = { n, 2, (uint32_t)unit, 0, classes };
+        struct ptwm_label_encoder encoder = { 0 };
+        struct ptwm_label_set set;
+        struct file first = { NULL, 0 };
+
+        memset(&set, 0, sizeof set);
+        set.n_classes = 1 + below(2);
+        for (uint32_t z = 0; z < set.n_classes; z++)
+            random_table(&set.classes[z]);
+        for (size_t u = 0; u < n_units; u++) {
+            const size_t m = n - u * unit < unit ? n - u * unit : unit;
+            classes[u] = (uint8_t)below(set.n_classes);
+            random_labels(&set.classes[classes[u]], labels + u * unit, m);
+        }
+        CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set), PTWM_OK);
+        for (uint32_t z = 0; z < set.n_classes; z++) {
+            const unsigned n_limits = encoder.by_class[z].pieces.n_limits;
+            few_limits = few_limits || n_limits <= 2;
+            some_limits = some_limits || (n_limits > 2 && n_limits <= PTWM_PIECE_LIMITS);
+            many_limits = many_limits || n_limits > PTWM_PIECE_LIMITS;
+        }
+        for (unsigned l = 0; l < N_LEVELS; l++) {
+            struct ptwm_label_coding coding;
+            struct file file;
+            if (!select_level(l))
+                continue;
+            ptwm_label_begin(&coding, &encoder, &chunk, NULL, room);
+            ptwm_label_code(&coding, labels, 0, n);
+            file.data = exactly(ptwm_label_end_bound(&coding, 0));
+            file.nbytes = ptwm_label_end(&coding, 0, NULL, 0, file.data);
+            if (first.data == NULL) {
+                first = file;
+                continue;
+            }
+            CHECK_EQ(file.nbytes, first.nbytes);
+            CHECK(file.nbytes == first.nbytes && memcmp(file.data, first.data, first.nbytes) == 0);
+            free(file.data);
+        }
+        ptwm_label_encoder_release(&encoder);
+        free(first.data);
+        free(labels);
+        free(classes);
+        free(room);
+    }
+    CHECK(few_limits);
+    CHECK(some_limits);
+    CHECK(many_limits);
 }
 
 /* ----------------------------------------------------------------------------------------------------- repetition */
@@ -425,6 +543,7 @@ static void repetition(void)
 int main(void)
 {
     RUN(repetition);
+    RUN(label_coding);
     RUN(fast_and_general);
     RUN(all_types_and_data);
     RUN(many_at_once);

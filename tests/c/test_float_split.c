@@ -86,8 +86,8 @@ static void split_kernels(void)
         }
         ptwm_count_bins(bins, n, histogram);
         CHECK(memcmp(histogram, expected, sizeof expected) == 0);
-        labels = exactly(bins, n);
-        any = ptwm_map_bins(labels, n, map);
+        labels = exactly(NULL, n);
+        any = ptwm_float_labels(kind, raw, n, first, k % 2 ? shift : NULL, map, labels);
         CHECK_EQ(any, any_expected);
         for (size_t i = 0; i < n; i++)
             if (labels[i] != map[bins[i]]) {
