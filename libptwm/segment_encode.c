@@ -13,6 +13,7 @@
 enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
+    THOROUGH_LEVEL = 10,       /* of effort: from here on everything is tried on everything */
     TOLERANCE = 1000,          /* of the size */
     MANY_NBYTES = 4 << 20,     /* from here on a sample of integers has to do */
     PROBES = 4,
@@ -469,21 +470,24 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
                                      struct ptwm_segment_record *record, struct ptwm_error *error)
 {
     const bool chosen = spec->method == PTWM_METHOD_MICROSCALE;
+    const bool thorough = chosen && spec->context->level >= THOROUGH_LEVEL;
     /* Types whose first chain has no model are the ones in which zstd finds something: integers, masks, text. */
     const bool suspicious =
-        chosen && (!ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
+        chosen &&
+        (thorough || !ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
+    const bool by_type = suspicious && !thorough && spec->chains[0].label == NULL && !spec->chains_are_callers;
     bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
     struct ptwm_encode_spec variant = *spec, sample = *spec;
     struct way best = { 0, false, { UINT64_MAX, { spec->context->allocator, NULL, 0, 0 }, { 0 } } };
     enum ptwm_status status = PTWM_OK;
     bool is_done = false;
 
-    if (try_zstd && spec->nbytes > TRY_ALL_NBYTES && spec->chains[0].label == NULL && !spec->chains_are_callers)
+    if (try_zstd && by_type && spec->nbytes > TRY_ALL_NBYTES)
         status = zstd_may_help(spec, &try_zstd, error);
     if (status != PTWM_OK)
         return status;
     if (!chosen || suspicious || spec->chains_are_callers) {
-        if (chosen && spec->chains[0].label == NULL && !spec->chains_are_callers && spec->nbytes >= MANY_NBYTES)
+        if (by_type && spec->nbytes >= MANY_NBYTES)
             status = find_way_by_pieces(spec, try_zstd, &best, &try_zstd, error);
         else
             status = find_best_way(spec, try_chain, try_zstd, &best, error);
