@@ -492,8 +492,11 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
         else
             status = find_best_way(spec, try_chain, try_zstd, &best, error);
         /* One row over and over: what each chunk says once would be most of the file. */
-        if (chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE)
+        if (status == PTWM_OK && chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES &&
+            spec->nbytes > spec->chunk_nbytes && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE) {
             variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;
+            status = find_best_way(&variant, try_chain, try_zstd, &best, error);
+        }
     } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
         status = find_best_way(&sample, try_chain, false, &best, error);
