@@ -15,7 +15,7 @@ enum {
     MIN_NBYTES = 32 << 10,
     PLANE_NBYTES = 1 << 19, /* the tables of a byte plane are those of so many bytes */
     MAX_VALUES = 62,        /* of bytes that label rANS codes whole, with several tables: as many as are counted, */
-    MAX_EXCEPTIONS = 50,    /* but for one element in so many */
+    MAX_EXCEPTIONS = 8,     /* but for one element in so many */
     MAX_DISADVANTAGE = 32 /* 1 / 32 of the cost is more than classes gain */
 };
 
@@ -192,7 +192,7 @@ bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct p
     uint32_t histogram[256] = { 0 };
     uint64_t n_labels = 0;
 
-    if (chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 || chain->label->bits < 8)
+    if (spec->nbytes < MIN_NBYTES || chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 || chain->label->bits < 8)
         return true;
     for (uint64_t k = 0; k < s.n_blocks; k++)
         for (size_t i = 0; i < BLOCK_ELEMENTS; i++)

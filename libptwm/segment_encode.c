@@ -17,6 +17,7 @@ enum {
     TOLERANCE = 1000,          /* of the size */
     MANY_NBYTES = 4 << 20,     /* from here on a sample of integers has to do */
     PROBES = 4,
+    MIN_PROBED_NBYTES = 8 << 10,
     PROBE_NBYTES = 32 << 10,
     PIECES = 16,
     PIECE_NBYTES = 64 << 10,
@@ -322,31 +323,43 @@ static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const str
 }
 
 /*
- * Whether zstd makes a few pieces of the bytes smaller than coding each byte by its frequency does. Where it does not, as
- * with quantised weights, its attempts would be most of the encoding.
+ * Whether zstd makes pieces of the bytes smaller than coding each byte by its frequency does, those of each place in an element
+ * of width bytes by themselves. Where it does not, as with weights, its attempts would be most of the encoding.
  */
-static enum ptwm_status zstd_may_help(const struct ptwm_encode_spec *spec, bool *helps, struct ptwm_error *error)
+static enum ptwm_status zstd_may_help(const struct ptwm_encode_spec *spec, unsigned width, bool *helps,
+                                      struct ptwm_error *error)
 {
-    const size_t bound = ptwm_codec_zstd.bound(PROBE_NBYTES);
-    uint8_t *coded = ptwm_alloc(spec->context->allocator, bound, 1);
+    const uint64_t n = spec->nbytes / width;
+    const size_t probe_nbytes = n < PROBE_NBYTES ? (size_t)n : PROBE_NBYTES;
+    const size_t n_probes = n > PROBE_NBYTES ? PROBES : 1, bound = ptwm_codec_zstd.bound(PROBE_NBYTES);
+    uint8_t *probe = ptwm_alloc(spec->context->allocator, PROBE_NBYTES + bound, 1);
+    uint64_t total = 0;
     enum ptwm_status status = PTWM_OK;
 
     *helps = false;
-    if (coded == NULL)
+    if (probe == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
-    for (size_t i = 0; i < PROBES && status == PTWM_OK && !*helps; i++) {
-        const uint8_t *probe = spec->data + (spec->nbytes - PROBE_NBYTES) * i / (PROBES - 1);
+    for (size_t i = 0; i < n_probes * width && status == PTWM_OK && !*helps; i++) {
+        const uint64_t first = n_probes > 1 ? (n - probe_nbytes) * (i / width) / (n_probes - 1) : 0;
+        const uint8_t *from = spec->data + first * width + i % width;
         uint32_t histogram[256] = { 0 };
         uint64_t by_frequency;
         size_t nbytes;
-        for (size_t k = 0; k < PROBE_NBYTES; k++)
+        for (size_t k = 0; k < probe_nbytes; k++) {
+            probe[k] = from[k * width];
             histogram[probe[k]]++;
-        by_frequency = ptwm_huffman_estimate(histogram, PROBE_NBYTES);
-        by_frequency = by_frequency < PROBE_NBYTES ? by_frequency : PROBE_NBYTES;
-        status = ptwm_codec_zstd.encode(spec->context, coded, &nbytes, probe, PROBE_NBYTES, error);
-        *helps = status == PTWM_OK && nbytes < by_frequency - by_frequency / 64;
+        }
+        by_frequency = ptwm_huffman_estimate(histogram, probe_nbytes);
+        by_frequency = by_frequency < probe_nbytes ? by_frequency : probe_nbytes;
+        total += by_frequency;
+        if (n_probes > 1) /* of much data a little is not worth it */
+            by_frequency -= by_frequency / 64;
+        status = ptwm_codec_zstd.encode(spec->context, probe + PROBE_NBYTES, &nbytes, probe, probe_nbytes, error);
+        *helps = status == PTWM_OK && nbytes < by_frequency;
     }
-    ptwm_release(spec->context->allocator, coded, bound, 1);
+    /* No weights are that alike: zstd may find something in other planes, too. */
+    *helps = *helps || total < n_probes * width * (uint64_t)probe_nbytes / 2;
+    ptwm_release(spec->context->allocator, probe, PROBE_NBYTES + bound, 1);
     return status;
 }
 
@@ -476,6 +489,7 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
         chosen &&
         (thorough || !ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
     const bool by_type = suspicious && !thorough && spec->chains[0].label == NULL && !spec->chains_are_callers;
+    const unsigned width = ptwm_float_width(ptwm_float_kind_of(&spec->chains[0]));
     bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
     struct ptwm_encode_spec variant = *spec, sample = *spec;
     struct way best = { 0, false, { UINT64_MAX, { spec->context->allocator, NULL, 0, 0 }, { 0 } } };
@@ -483,7 +497,10 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     bool is_done = false;
 
     if (try_zstd && by_type && spec->nbytes > TRY_ALL_NBYTES)
-        status = zstd_may_help(spec, &try_zstd, error);
+        status = zstd_may_help(spec, 1, &try_zstd, error);
+    else if (try_zstd && !thorough && !spec->chains_are_callers && width > 0 && spec->nbytes >= MIN_PROBED_NBYTES &&
+             spec->nbytes <= TRY_ALL_NBYTES)
+        status = zstd_may_help(spec, width, &try_zstd, error);
     if (status != PTWM_OK)
         return status;
     if (!chosen || suspicious || spec->chains_are_callers) {
