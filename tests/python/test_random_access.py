@@ -11,7 +11,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import same_bits, weights
+from conftest import PACKED, same_bits, weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +63,7 @@ def test_listing(saved, arrays, backend):
             assert name in index
             entry = index.entry(name)
             assert (entry.name, entry.shape) == (name, array.shape)
-            bits = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}.get(entry.dtype, array.dtype.itemsize * 8)
+            bits = PACKED.get(entry.dtype, array.dtype.itemsize * 8)
             assert entry.nbytes == array.size * bits // 8
             assert entry.compressed_nbytes >= 0
         assert index.entry("large.bf16").dtype == "BF16"
@@ -138,7 +138,7 @@ def test_fetching(saved, arrays, backend, check):
             raw = index.get_bytes(name, check=check)
             assert type(raw) is bytes
             assert len(raw) == index.entry(name).nbytes
-            if index.entry(name).dtype not in ("F4", "F6_E2M3", "F6_E3M2"):
+            if index.entry(name).dtype not in PACKED:
                 assert raw == raw_bytes(array)
             buffer = bytearray(len(raw))
             index.get_into(name, buffer, check=check)

@@ -10,7 +10,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import weights
+from conftest import PACKED, weights
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +36,7 @@ def as_tensors(arrays):
     return [
         (name, array, array.dtype, array.shape)
         for name, array in arrays.items()
-        if name not in ("F4", "F6_E2M3", "F6_E3M2")
+        if name not in PACKED
     ]
 
 
