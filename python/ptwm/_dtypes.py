@@ -168,6 +168,11 @@ def is_big_endian(dtype: np.dtype[Any]) -> bool:
     return dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big")
 
 
+def swapped_nbytes(dtype: Dtype) -> int:
+    """The bytes of what is reversed between byte orders: an element, or half of a complex one."""
+    return max(dtype.bits // (16 if dtype.name.startswith("C") else 8), 1)
+
+
 @functools.cache
 def numpy_dtype(dtype: Dtype) -> np.dtype[Any] | None:
     """The numpy dtype, in native byte order, or None if numpy lacks it.

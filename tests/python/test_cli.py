@@ -20,6 +20,7 @@ import safetensors.numpy
 import ptwm
 from ptwm.cli import common, main
 from ptwm.random_access import TensorIndex
+from ptwm.random_access.file import FileIndex
 from ptwm.sharding import Writer
 
 PTWM = [sys.executable, "-m", "ptwm"]
@@ -264,7 +265,7 @@ def test_failing_half_way_leaves_nothing(
     capsys.readouterr()
     monkeypatch.setattr("ptwm.cli.decompress.BATCH_NBYTES", 1000)
     monkeypatch.setattr("ptwm.sharding.writer.BATCH_NBYTES", 1000)
-    second_call_fails(*((Writer, "_check") if command == "compress" else (TensorIndex, "_decode")))
+    second_call_fails(*((Writer, "_check") if command == "compress" else (FileIndex, "_decode")))
     source, extra = {"decompress": (packed, []), "compress": (model, []), "verified compress": (model, ["--verify"])}[
         command
     ]

@@ -33,11 +33,7 @@ def read_all(blob):
 
 def as_tensors(arrays):
     """Arrays of whole-byte dtypes as compress_ptwm_blob takes tensors."""
-    return [
-        (name, array, array.dtype, array.shape)
-        for name, array in arrays.items()
-        if name not in PACKED
-    ]
+    return [(name, array, array.dtype, array.shape) for name, array in arrays.items() if name not in PACKED]
 
 
 # ------------------------------------------------------------------------------------------------------ blobs, shards

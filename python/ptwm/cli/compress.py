@@ -7,7 +7,8 @@ import os
 import time
 from dataclasses import dataclass
 
-from ptwm._safetensors import SafetensorsError, SafetensorsFile, publish, temporary_beside
+from ptwm._files import publish, temporary_beside
+from ptwm._safetensors import SafetensorsError, SafetensorsFile
 from ptwm.cli import common
 from ptwm.cli.decompress import restore
 from ptwm.random_access import TensorIndex

@@ -7,11 +7,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from ptwm._memory import Borrowed
 from ptwm._safetensors import Tensor, restorable_header, restorable_tensors, write_file
 from ptwm.cli import common
 from ptwm.random_access import TensorIndex
-from ptwm.random_access.records import Part
 
 # Tensors are decoded together up to this size, so that small ones that share a chunk decode it once.
 BATCH_NBYTES = 32 << 20
@@ -59,16 +57,13 @@ def restore(index: TensorIndex) -> tuple[bytes, list[Tensor], Iterator[memoryvie
 
 
 def _blocks(index: TensorIndex, tensors: list[Tensor]) -> Iterator[memoryview]:
-    buffer = bytearray()
+    buffer = memoryview(bytearray())
     for batch in _batches(tensors):
         begin, end = batch[0].begin, batch[-1].end
         if len(buffer) < end - begin:
-            buffer = bytearray(end - begin)
-        target = Borrowed(buffer, writable=True)
-        with index._gate:
-            parts = [Part(index._find(t.name), target.pointer + (t.begin - begin), t.nbytes) for t in batch]
-            index._decode(parts, "full")
-        yield memoryview(buffer)[: end - begin]
+            buffer = memoryview(bytearray(end - begin))
+        index.get_many_into({t.name: buffer[t.begin - begin : t.end - begin] for t in batch}, check="full")
+        yield buffer[: end - begin]
 
 
 def _batches(tensors: list[Tensor]) -> Iterator[list[Tensor]]:

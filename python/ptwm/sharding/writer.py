@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ptwm.random_access import TensorIndex
+    from ptwm.random_access.file import FileIndex
 
 MIN_CHUNK_NBYTES = 4 << 10
 MAX_CHUNK_NBYTES = 64 << 20
@@ -261,8 +262,9 @@ class Writer:
         names = index.names() if names is None else names
         renamed = names if isinstance(names, Mapping) else {}
         for name in names:
-            with self._lock, index._gate:
-                self._copy(index, name, renamed.get(name, name))
+            file = index._file_of(name)
+            with self._lock, file._gate:
+                self._copy(file, name, renamed.get(name, name))
 
     def finish(self) -> None:
         """Completes the file and publishes it at its path. ValueError if it is finished or closed already."""
@@ -307,7 +309,7 @@ class Writer:
             raise ValueError(f"the writer of {self._path} is finished or closed")
         return self._writer
 
-    def _copy(self, index: TensorIndex, name: str, new_name: str) -> None:
+    def _copy(self, index: FileIndex, name: str, new_name: str) -> None:
         number = index._find(name).number
         encoded, error = _encode_name(new_name), new_error()
         status = lib.ptwm_writer_copy(self._open(), index._reader, number, encoded, len(encoded), error)
