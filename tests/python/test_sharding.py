@@ -595,6 +595,26 @@ def test_zstd_that_fails(monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_what_interrupts_zstd_is_raised(monkeypatch, capfd, error):
+    tensors = [("x", b"abc" * 30_000, "U8", [90_000])]
+    blob = compress_ptwm_blob(tensors, method_hint=Method.ZSTD)
+
+    def interrupted(*args):
+        raise error
+
+    for name in ("_compressor", "_decompressor"):
+        monkeypatch.setattr(f"ptwm._library.{name}", interrupted)
+    with pytest.raises(error):
+        compress_ptwm_blob(tensors, method_hint=Method.ZSTD)
+    with TensorIndex.from_buffer(blob) as index:
+        with pytest.raises(error):
+            index.get_bytes("x")
+        monkeypatch.undo()
+        assert index.get_bytes("x") == tensors[0][1]
+    assert capfd.readouterr().err == ""
+
+
 def test_zstd_from_many_threads():
     data = (b"the same again and again " * 9000)[: 6 << 15]
     blob = compress_ptwm_blob(
