@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
+import shutil
 import stat
 import threading
 from collections.abc import Iterator
@@ -65,6 +67,15 @@ class ReadableFile:
         os.close(self._descriptor)
 
 
+# Names of unfinished files: temporary_beside's and the library's writer's.
+_TEMPORARY = re.compile(r"\.ptwm-[0-9a-f]{16}\.tmp(\.\d+\.\d+\.tmp)?|.+\.ptwm\.\d+\.\d+\.tmp", re.DOTALL)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of that name is one that was never finished, as they are left behind by a power cut."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 @contextlib.contextmanager
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file that appears at path, complete and on the disk, when the block ends; not at all if it raises."""
@@ -106,6 +117,19 @@ def publish(temporary: str, path: str | os.PathLike[str]) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+def copy_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copies a file with its permissions and times. It appears when it is complete and on the disk."""
+    with temporary_beside(target) as temporary:
+        shutil.copyfile(source, temporary)
+        descriptor = os.open(temporary, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        shutil.copystat(source, temporary)
+        publish(temporary, target)
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:

@@ -84,8 +84,8 @@ def _decompressor() -> Any:
     return _zstd.decompressor
 
 
-# What callbacks raised that is no failure of zstd's, such as KeyboardInterrupt and MemoryError, until the call that made
-# C call them fails for it.
+# What callbacks raised that is no failure of zstd's, such as KeyboardInterrupt and MemoryError, until the call that
+# made C call them fails for it.
 _raised: deque[BaseException] = deque()
 
 

@@ -320,8 +320,11 @@ def restorable_header(index: Any) -> bytes:
     return header
 
 
-def restorable_tensors(index: Any, header: bytes) -> list[Tensor]:
-    """The tensors of a restorable_header in the order of their data, checked to be those of the index."""
+def restorable_tensors(index: Any, header: bytes, complete: bool = True) -> list[Tensor]:
+    """The tensors of a restorable_header in the order of their data, checked to be those of the index.
+
+    If it is not to be `complete`, the index may have more of them.
+    """
     try:
         tensors = parse_header(header).tensors
     except SafetensorsError as error:
@@ -335,7 +338,7 @@ def restorable_tensors(index: Any, header: bytes) -> list[Tensor]:
             )
         if (entry.dtype, tuple(entry.shape or ())) != (tensor.dtype, tensor.shape) or entry.nbytes != tensor.nbytes:
             raise SafetensorsError(f"{index.path}: the source's header contradicts the tensor {quoted(tensor.name)}")
-    for name in entries:
+    for name in entries if complete else ():
         raise SafetensorsError(f"{index.path}: the source's header lacks the tensor {quoted(name)}")
     return tensors
 

@@ -18,7 +18,7 @@ import pytest
 import safetensors.numpy
 
 import ptwm
-from ptwm.cli import common, main
+from ptwm.cli import common, main, units
 from ptwm.random_access import TensorIndex
 from ptwm.random_access.file import FileIndex
 from ptwm.sharding import Writer
@@ -263,7 +263,7 @@ def test_failing_half_way_leaves_nothing(
         monkeypatch.setattr(owner, name, wrapper)
 
     capsys.readouterr()
-    monkeypatch.setattr("ptwm.cli.decompress.BATCH_NBYTES", 1000)
+    monkeypatch.setattr("ptwm.conversion.files.BATCH_NBYTES", 1000)
     monkeypatch.setattr("ptwm.sharding.writer.BATCH_NBYTES", 1000)
     second_call_fails(*((Writer, "_check") if command == "compress" else (FileIndex, "_decode")))
     source, extra = {"decompress": (packed, []), "compress": (model, []), "verified compress": (model, ["--verify"])}[
@@ -437,7 +437,7 @@ def test_a_demo_that_finds_a_difference_fails(monkeypatch, tmp_path: Path, fails
     [], ["bogus"], ["compress"], ["info"], ["cat", "x"], ["verify"], ["compress", "x", "--method", "lzma"],
     ["compress", "x", "--chunk", "1X"], ["compress", "x", "--chunk", "4095"], ["compress", "x", "--chunk", "65M"],
     ["compress", "x", "--threads", "-1"], ["compress", "x", "--threads", "two"], ["compress", "x", "--level", "high"],
-    ["demo", "x"], ["info", "a", "b"],
+    ["demo", "x"], ["completion"], ["completion", "fish"], ["compress", "x", "--max-shard-size", "0"],
 ], ids=" ".join)  # fmt: skip
 def test_usage_errors(args: list[str], capsys) -> None:
     assert main(args) == 2
@@ -464,13 +464,13 @@ def test_version(capsys) -> None:
     ("1 MiB", 1 << 20), ("2G", 2 << 30), ("10B", 10), (" 7 ", 7),
 ])  # fmt: skip
 def test_sizes_are_read(text: str, nbytes: int) -> None:
-    assert common.parse_size(text) == nbytes
+    assert units.parse_size(text) == nbytes
 
 
 @pytest.mark.parametrize("text", ["", "K", "-1", "1.5M", "1T", "0x10", "1iB", "1KK", "1 M B"])
 def test_other_things_are_no_sizes(text: str) -> None:
-    with pytest.raises(common.argparse.ArgumentTypeError):
-        common.parse_size(text)
+    with pytest.raises(units.argparse.ArgumentTypeError):
+        units.parse_size(text)
 
 
 @pytest.mark.parametrize("nbytes, text", [
@@ -478,7 +478,7 @@ def test_other_things_are_no_sizes(text: str) -> None:
     (99_960, "100 kB"), (999_400, "999 kB"), (999_600, "1.00 MB"), (90_868_376, "90.9 MB"), (10**18, "1000 PB"),
 ])  # fmt: skip
 def test_sizes_are_written(nbytes: int, text: str) -> None:
-    assert common.human_size(nbytes) == text
+    assert units.human_size(nbytes) == text
 
 
 def test_an_unexpected_error_is_one_line_too(packed: Path, monkeypatch, fails) -> None:

@@ -24,13 +24,18 @@ def find_files(directory: Path, suffix: str) -> dict[str, list[str]] | None:
     index_path = directory / f"model{suffix}.index.json"
     if not index_path.exists():
         return {f"model{suffix}": []} if (directory / f"model{suffix}").exists() else None
+    return _listed_files(index_path)
+
+
+def _listed_files(index_path: Path) -> dict[str, list[str]]:
     names_of_file: dict[str, list[str]] = {}
-    for name, file_name in _read_weight_map(index_path).items():
+    for name, file_name in read_index(index_path).items():
         names_of_file.setdefault(check_file_name(index_path, file_name), []).append(name)
     return names_of_file
 
 
-def _read_weight_map(index_path: Path) -> dict[str, str]:
+def read_index(index_path: Path) -> dict[str, str]:
+    """The weight map of an index of .ptwm or .safetensors files, as its name says. FormatError if it is malformed."""
     from ptwm.sharding.index import PtwmIndex, read_json, read_weight_map
 
     if index_path.name.endswith(".ptwm.index.json"):
@@ -60,19 +65,33 @@ class DirectoryIndex(TensorIndex):
         threads: int | None = None,
         suffixes: Sequence[str] = (".ptwm",),
     ) -> None:
+        self._set_up(Path(path), os.fspath(path), threads)
+        suffix, files = self._find_files(suffixes)
+        self._open_files(files, f"model{suffix}.index.json", backend)
+
+    @classmethod
+    def _of_index(cls, index_path: Path, threads: int | None = None) -> DirectoryIndex:
+        """The files that an index of any name lists."""
+        self = cls.__new__(cls)
+        self._set_up(index_path, os.fspath(index_path), threads)
+        self._open_files(_listed_files(index_path), index_path.name, "mmap", index_path.parent)
+        return self
+
+    def _open_files(
+        self, files: dict[str, list[str]], index_name: str, backend: str, directory: Path | None = None
+    ) -> None:
         from ptwm.random_access.file import FileIndex
         from ptwm.random_access.safetensors_file import SafetensorsIndex
 
-        self._set_up(Path(path), os.fspath(path), threads)
         self._files: list[TensorIndex] = []
         self._owners: dict[str, TensorIndex] = {}
-        suffix, files = self._find_files(suffixes)
-        kind = SafetensorsIndex if suffix == ".safetensors" else FileIndex
+        kind = SafetensorsIndex if index_name.endswith(".safetensors.index.json") else FileIndex
         try:
             for file_name, listed in files.items():
-                file = kind(self._path / file_name, backend=backend, threads=threads)
+                path = (self._path if directory is None else directory) / file_name
+                file = kind(path, backend=backend, threads=self._threads)
                 self._files.append(file)
-                self._add(file, listed, f"model{suffix}.index.json")
+                self._add(file, listed, index_name)
         except BaseException:
             self.close()
             raise
@@ -98,6 +117,10 @@ class DirectoryIndex(TensorIndex):
         if self._gate.close():
             for file in self._files:
                 file.close()
+
+    @property
+    def files(self) -> list[Path]:
+        return [file.path for file in self._files]
 
     @property
     def bytes_read(self) -> int:

@@ -188,6 +188,11 @@ class TensorIndex:
         """The path as it was given; `<memory>` or `<reader>` without one."""
         return self._path
 
+    @property
+    def files(self) -> list[Path]:
+        """The files that the tensors are in."""
+        return [self._path]
+
     def __repr__(self) -> str:
         state = ", closed" if self._gate.closed else ""
         return f"<TensorIndex {str(self._path)!r}: {len(self)} tensors{state}>"

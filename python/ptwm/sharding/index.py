@@ -27,15 +27,22 @@ class PtwmIndex:
         Raw bytes of all tensors, and bytes of all files.
     weight_map
         For each tensor's name the file's.
+    source
+        What restoring the .safetensors files that a directory was made of needs besides the .ptwm files (FORMAT.md,
+        section 9), or None.
     """
 
     total_size: int
     compressed_total_size: int
     weight_map: dict[str, str] = field(default_factory=dict)
+    source: dict[str, Any] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the JSON, atomically. Equal indexes give equal bytes."""
-        content = {
+        write_atomically(path, self._to_json())
+
+    def _to_json(self) -> bytes:
+        content: dict[str, Any] = {
             "metadata": {
                 "total_size": self.total_size,
                 "compressed_total_size": self.compressed_total_size,
@@ -44,7 +51,9 @@ class PtwmIndex:
             },
             "weight_map": self.weight_map,
         }
-        write_atomically(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode("ascii"))
+        if self.source is not None:
+            content["source"] = self.source
+        return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode("ascii")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> PtwmIndex:
@@ -60,7 +69,8 @@ class PtwmIndex:
         if version != lib.PTWM_FORMAT_VERSION:
             raise ValueError(f"unknown format_version {version}")
         sizes = _size(metadata, "total_size"), _size(metadata, "compressed_total_size")
-        return cls(*sizes, read_weight_map(content))
+        source = _member(content, "source", dict) if "source" in content else None
+        return cls(*sizes, read_weight_map(content), source)
 
 
 def read_json(path: str | os.PathLike[str], parse: Callable[[Any], _Parsed]) -> _Parsed:
