@@ -74,7 +74,7 @@ _NAMES: tuple[tuple[str, str | None, str | None], ...] = (
     ("F4", "float4_e2m1fn", "float4_e2m1fn_x2"),
     ("F6_E2M3", "float6_e2m3fn", None),
     ("F6_E3M2", "float6_e3m2fn", None),
-    ("C32", None, "complex32"),
+    ("C32", "complex32", "complex32"),
     ("C64", "complex64", "complex64"),
     ("C128", "complex128", "complex128"),
     # torch's own int4 and its like are names without arithmetic, and not packed: no pendants of these.
@@ -87,6 +87,7 @@ _NAMES: tuple[tuple[str, str | None, str | None], ...] = (
     ("F8_E4M3_IEEE", "float8_e4m3", None),
     ("F8_E3M4", "float8_e3m4", None),
     ("F8_E4M3B11FNUZ", "float8_e4m3b11fnuz", None),
+    ("BC32", "bcomplex32", "bcomplex32"),
 )
 _PAIRS = {"float4_e2m1fn_x2"}
 
@@ -170,7 +171,7 @@ def is_big_endian(dtype: np.dtype[Any]) -> bool:
 
 def swapped_nbytes(dtype: Dtype) -> int:
     """The bytes of what is reversed between byte orders: an element, or half of a complex one."""
-    return max(dtype.bits // (16 if dtype.name.startswith("C") else 8), 1)
+    return max(dtype.bits // (16 if dtype.name.lstrip("B").startswith("C") else 8), 1)
 
 
 @functools.cache

@@ -90,11 +90,11 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def temporary_beside(path: str | os.PathLike[str]) -> Iterator[str]:
-    """An unused name in path's directory. What is left under it when the block ends is removed.
+    """An unused name in the directory of path, or of what that links to. What is left under it at the end is removed.
 
     Errors of the operating system about it become errors about path, which is what the user knows.
     """
-    temporary = os.path.join(os.path.dirname(os.fspath(path)), f".ptwm-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(os.path.dirname(_behind_link(path)), f".ptwm-{secrets.token_hex(8)}.tmp")
     try:
         yield temporary
     except OSError as error:
@@ -106,8 +106,15 @@ def temporary_beside(path: str | os.PathLike[str]) -> Iterator[str]:
             os.unlink(temporary)
 
 
+def _behind_link(path: str | os.PathLike[str]) -> str:
+    """The path, or that of what is behind it if it is a symbolic link."""
+    path = os.fspath(path)
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
 def publish(temporary: str, path: str | os.PathLike[str]) -> None:
-    """Rename a finished file to its real name, so that the name survives a power cut too."""
+    """Rename a finished file to its real name, so that the name survives a power cut too. A link stays a link."""
+    path = _behind_link(path)
     os.replace(temporary, path)
     if hasattr(os, "O_DIRECTORY"):
         # The file is in place whatever happens here; some file systems cannot sync a directory.

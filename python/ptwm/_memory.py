@@ -296,4 +296,5 @@ def little_endian(array: Any) -> Any:
     array = numpy.asarray(array, order="C")
     if not is_big_endian(array.dtype):
         return array
-    return array.byteswap().view(array.dtype.newbyteorder("<"))
+    # Not byteswap(), which for complex32 of ml_dtypes 0.6 is not what its other byte order means.
+    return array.astype(array.dtype.newbyteorder("<"))

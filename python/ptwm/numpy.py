@@ -12,7 +12,8 @@ from ptwm._dtypes import resolve
 from ptwm._memory import little_endian
 from ptwm._packing import pack
 from ptwm.random_access.opening import open_buffer, open_tensors
-from ptwm.sharding.writer import Method, Writer
+from ptwm.sharding.options import EncodingOptions, Method
+from ptwm.sharding.writer import Writer
 
 __all__ = ["load", "load_file", "save", "save_file"]
 
@@ -68,7 +69,7 @@ def save(
 ) -> bytes:
     """The file that `save_file` writes, as bytes."""
     _check(tensor_dict)
-    with Writer._in_memory(metadata, threads) as writer:
+    with Writer._in_memory(metadata, EncodingOptions(threads)) as writer:
         _add_all(writer, tensor_dict)
         return writer._finish_bytes()
 

@@ -13,7 +13,8 @@ from ptwm._dtypes import resolve
 from ptwm._load_model import load_into_model
 from ptwm.random_access.devices import or_none
 from ptwm.random_access.opening import open_buffer, open_tensors
-from ptwm.sharding.writer import Method, Writer
+from ptwm.sharding.options import EncodingOptions, Method
+from ptwm.sharding.writer import Writer
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
 
@@ -75,7 +76,7 @@ def save(
 ) -> bytes:
     """The file that `save_file` writes, as bytes."""
     _check(tensors)
-    with Writer._in_memory(metadata, threads) as writer:
+    with Writer._in_memory(metadata, EncodingOptions(threads)) as writer:
         _add_all(writer, tensors)
         return writer._finish_bytes()
 

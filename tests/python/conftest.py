@@ -45,6 +45,11 @@ SCALAR_TYPES = {
     "F8_E4M3_IEEE": ml_dtypes.float8_e4m3,
     "F8_E3M4": ml_dtypes.float8_e3m4,
     "F8_E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+    **{
+        name: getattr(ml_dtypes, scalar)  # new in ml_dtypes 0.6
+        for name, scalar in (("C32", "complex32"), ("BC32", "bcomplex32"))
+        if hasattr(ml_dtypes, scalar)
+    },
 }
 # Those whose elements take less than a byte in files, and how many bits they take.
 PACKED = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "I4": 4, "U4": 4, "I2": 2, "U2": 2, "I1": 1, "U1": 1}
@@ -70,7 +75,7 @@ def weights(shape, scalar_type=np.float32, seed=0):
     if dtype.itemsize == 1:
         return rng.integers(0, 256, shape).astype(np.uint8).view(dtype)
     values = rng.standard_normal(shape) * 0.02
-    if dtype.kind == "c":
+    if "complex" in dtype.name:
         values = values + 1j * rng.standard_normal(shape)
     return np.asarray(values).astype(dtype)
 

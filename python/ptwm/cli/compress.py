@@ -14,7 +14,7 @@ from ptwm.cli.results import Results, add_output_options, describe_plan, directo
 from ptwm.cli.targets import COMPRESSED, plan_targets
 from ptwm.conversion import Options, compress_directory, compress_file
 from ptwm.sharding import Method
-from ptwm.sharding.writer import MAX_CHUNK_NBYTES, MIN_CHUNK_NBYTES
+from ptwm.sharding.options import MAX_CHUNK_NBYTES, MIN_CHUNK_NBYTES
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

@@ -10,7 +10,8 @@ from ptwm._errors import PtwmError
 from ptwm._files import publish, temporary_beside
 from ptwm._safetensors import SafetensorsFile, Tensor, restorable_header, restorable_tensors, write_file
 from ptwm.random_access import TensorIndex
-from ptwm.sharding.writer import Method, Writer
+from ptwm.sharding.options import Method
+from ptwm.sharding.writer import Writer
 
 # Tensors are decoded together up to this size, so that small ones that share a chunk decode it once.
 BATCH_NBYTES = 32 << 20

@@ -9,7 +9,8 @@ from typing import Any
 
 from ptwm.chains import Chain
 from ptwm.random_access.directory import DirectoryIndex
-from ptwm.sharding.writer import Method, Writer, check_method
+from ptwm.sharding.options import EncodingOptions, Method, check_method
+from ptwm.sharding.writer import Writer
 
 # (name, raw bytes, dtype, shape); see Writer.add.
 Tensor = tuple[str, Any, Any, "Sequence[int] | None"]
@@ -45,7 +46,8 @@ def compress_ptwm_blob(
     ValueError
         As in `Writer.add`; or not as many lists of chains as tensors.
     """
-    with Writer._in_memory(metadata, threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk) as writer:
+    options = EncodingOptions(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+    with Writer._in_memory(metadata, options) as writer:
         _add_all(writer, tensors, chains_per_tensor, method_hint)
         return writer._finish_bytes()
 

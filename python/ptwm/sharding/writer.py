@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import IntEnum
-from operator import index as to_int
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,10 @@ from ptwm._callbacks import Callback
 from ptwm._callbacks import sink as callback_sink
 from ptwm._dtypes import logical_shape, resolve
 from ptwm._errors import exception, new_error
-from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, thread_count, to_bytes, zstd_provider
+from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, to_bytes, zstd_provider
 from ptwm._memory import Borrowed, is_array, little_endian
 from ptwm.chains import Chain
+from ptwm.sharding.options import EncodingOptions, Method, check_method
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,25 +26,12 @@ if TYPE_CHECKING:
     from ptwm.random_access import TensorIndex
     from ptwm.random_access.file import FileIndex
 
-MIN_CHUNK_NBYTES = 4 << 10
-MAX_CHUNK_NBYTES = 64 << 20
-
 # Tensors that are added together: enough for all threads, and not too much to hold for whoever makes them one by one.
 BATCH_NBYTES = 64 << 20
 BATCH_TENSORS = 256
 
 # What `Writer.add` takes: name, data, dtype, shape, chains, method.
 _Tensor = tuple[str, Any, Any, "Iterable[int] | None", "Iterable[Chain | bytes] | None", int]
-
-
-class Method(IntEnum):
-    """How planes are coded. All but MICROSCALE and IDENTITY force one codec where a chain gives planes to be coded."""
-
-    HUFFMAN = lib.PTWM_METHOD_HUFFMAN
-    ZSTD = lib.PTWM_METHOD_ZSTD
-    MICROSCALE = lib.PTWM_METHOD_MICROSCALE  # chosen for each plane by the data type and the data
-    RANS = lib.PTWM_METHOD_RANS
-    IDENTITY = lib.PTWM_METHOD_IDENTITY  # the bytes as they are
 
 
 class Writer:
@@ -86,8 +74,9 @@ class Writer:
         streaming_chunk: int | None = None,
         _source: Mapping[str, Any] | None = None,
     ) -> None:
-        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
-        self._start(os.fspath(path), metadata, _source, lib.ptwm_writer_open_path, path_to_c(path), options)
+        options = EncodingOptions(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+        _check_target(path)
+        self._start(os.fspath(path), metadata, _source, lib.ptwm_writer_open_path, path_to_c(path), options.to_c())
 
     @classmethod
     def to_function(
@@ -106,26 +95,17 @@ class Writer:
         What `write` raises, the method that had bytes to write raises; the file cannot go on then. Equal tensors are
         stored once only where `alias_of` says so, for nothing can be read back.
         """
-        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+        options = EncodingOptions(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
         self = cls.__new__(cls)
         self._callback = Callback(write)
-        self._start(None, metadata, None, lib.ptwm_writer_open_sink, callback_sink(self._callback), options)
+        self._start(None, metadata, None, lib.ptwm_writer_open_sink, callback_sink(self._callback), options.to_c())
         return self
 
     @classmethod
-    def _in_memory(
-        cls,
-        metadata: Mapping[str, Any] | None = None,
-        threads: int | None = None,
-        level: int | None = None,
-        emit_payload_hash: bool = True,
-        emit_plane_crc: bool = True,
-        streaming_chunk: int | None = None,
-    ) -> Self:
+    def _in_memory(cls, metadata: Mapping[str, Any] | None, options: EncodingOptions) -> Self:
         """A writer of a file in memory, which `_finish_bytes` gives."""
-        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
         self = cls.__new__(cls)
-        self._start(None, metadata, None, lib.ptwm_writer_open_memory, options)
+        self._start(None, metadata, None, lib.ptwm_writer_open_memory, options.to_c())
         return self
 
     _callback: Callback | None = None
@@ -348,31 +328,15 @@ def _batches(tensors: Iterable[_Tensor]) -> Iterator[list[tuple[str, Any, list[A
         yield batch
 
 
-def check_method(method: int) -> Method:
-    """A method from its number. TypeError for what is no integer, ValueError for a number that is no method."""
-    return Method(to_int(method))
-
-
-def _options(
-    threads: int | None, level: int | None, emit_payload_hash: bool, emit_plane_crc: bool, streaming_chunk: int | None
-) -> Any:
-    options = new_struct("ptwm_writer_options")
-    options.flags = (lib.PTWM_WRITE_PAYLOAD_HASH if emit_payload_hash else 0) | (
-        lib.PTWM_WRITE_PLANE_CRC if emit_plane_crc else 0
-    )
-    options.threads = thread_count(threads)
-    if streaming_chunk is not None:
-        if not MIN_CHUNK_NBYTES <= to_int(streaming_chunk) <= MAX_CHUNK_NBYTES:
-            raise ValueError(
-                f"streaming_chunk is {MIN_CHUNK_NBYTES} .. {MAX_CHUNK_NBYTES} bytes, not {streaming_chunk}"
-            )
-        options.chunk_nbytes = streaming_chunk
-    if level is not None:
-        if not -(2**31) <= to_int(level) < 2**31:
-            raise ValueError(f"level {level} is out of range")
-        options.level = level
-    options.zstd = zstd_provider
-    return options
+def _check_target(path: str | os.PathLike[str]) -> None:
+    """OSError that says what to do instead for a path that leads to a pipe or a device."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError, TypeError):  # of which the library knows better what it means for writing
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        message = "not a regular file, which is what a whole file can replace; Writer.to_function writes to pipes"
+        raise OSError(errno.EINVAL, message, os.fspath(path))
 
 
 def _entries(metadata: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> tuple[bytes | None, bytes | None]:
