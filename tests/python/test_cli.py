@@ -546,7 +546,7 @@ def test_cat_refuses_a_terminal(packed: Path) -> None:
 
 
 @posix
-@pytest.mark.parametrize("args", [["info"], ["info", "--json"], ["cat"]], ids=" ".join)
+@pytest.mark.parametrize("args", [["info", "-a"], ["info", "--json"], ["cat"]], ids=" ".join)
 def test_a_broken_pipe_is_quiet(args: list[str], tmp_path: Path) -> None:
     path = tmp_path / "many.ptwm"
     with Writer(path) as writer:

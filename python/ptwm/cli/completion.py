@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from ptwm.cli import common
 
@@ -26,5 +27,17 @@ def run(args: argparse.Namespace) -> int:
         raise common.Failure("completion needs the shtab package: pip install shtab") from None
     from ptwm.cli import build_parser
 
-    print(shtab.complete(build_parser(), shell=args.shell))
+    parser = build_parser()
+    _complete_files(parser, shtab.FILE)
+    print(shtab.complete(parser, shell=args.shell))
     return 0
+
+
+def _complete_files(parser: argparse.ArgumentParser, how: Any) -> None:
+    """Marks the arguments that are files, which are called so, as what shtab completes by the names of files."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _complete_files(command, how)
+        elif isinstance(action.metavar, str) and ("FILE" in action.metavar or action.metavar == "DST"):
+            action.complete = how  # type: ignore[attr-defined]
