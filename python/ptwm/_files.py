@@ -10,6 +10,7 @@ import secrets
 import shutil
 import stat
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -43,6 +44,8 @@ class ReadableFile:
             os.close(self._descriptor)
             raise
         self.nbytes = status.st_size
+        # Whoever forgets to close it does not keep it open.
+        self._closing = weakref.finalize(self, os.close, self._descriptor)
         self._lock = threading.Lock()
 
     def read_into(self, pointer: Any, offset: int, nbytes: int) -> None:
@@ -64,7 +67,7 @@ class ReadableFile:
         return len(content)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._closing()
 
 
 # Names of unfinished files: temporary_beside's and the library's writer's.

@@ -156,6 +156,47 @@ def test_a_source_is_never_its_own_target(model: Path, packed: Path, tmp_path: P
     assert "both the source and the target" in fails("decompress", packed, "-f", "-o", tmp_path / "link")
 
 
+def test_sources_are_removed_after_verifying(model: Path, tmp_path: Path, monkeypatch, fails, capsys) -> None:
+    original = model.read_bytes()
+    assert main(["compress", str(model), "--remove-source"]) == 0
+    assert os.listdir(tmp_path) == ["model.ptwm"]
+    assert "verified" in capsys.readouterr().out
+    assert main(["decompress", str(tmp_path / "model.ptwm"), "--remove-source"]) == 0
+    assert os.listdir(tmp_path) == ["model.safetensors"] and model.read_bytes() == original
+    # What was written is not what was asked for.
+    monkeypatch.setattr("ptwm.conversion.files.restores", lambda index, source: False)
+    assert "nothing was written" in fails("compress", model, "--remove-source")
+    monkeypatch.undo()
+    # Somebody changes the source while it is compressed.
+    finish = Writer.finish
+    monkeypatch.setattr(Writer, "finish", lambda self: (finish(self), os.utime(model))[0])
+    assert main(["compress", str(model), "--remove-source"]) == 1
+    assert "changed meanwhile" in capsys.readouterr().err and model.exists()
+
+
+def test_a_dry_run_does_nothing(model: Path, tmp_path: Path, capsys) -> None:
+    assert main(["compress", "-n", str(model)]) == 0
+    assert capsys.readouterr().out == f"would compress {model} to {tmp_path / 'model.ptwm'}\n"
+    assert os.listdir(tmp_path) == ["model.safetensors"]
+    assert main(["compress", str(model)]) == 0
+    model.unlink()
+    capsys.readouterr()
+    assert main(["decompress", "--dry-run", str(tmp_path / "model.ptwm")]) == 0
+    assert capsys.readouterr().out == f"would restore {model} from {tmp_path / 'model.ptwm'}\n"
+    assert os.listdir(tmp_path) == ["model.ptwm"]
+
+
+def test_results_as_json(model: Path, tmp_path: Path, capsys) -> None:
+    nbytes = model.stat().st_size
+    assert main(["compress", "--json", str(model)]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["source"] == str(model) and report["target"] == str(tmp_path / "model.ptwm")
+    assert report["raw_nbytes"] == nbytes
+    assert report["stored_nbytes"] == (tmp_path / "model.ptwm").stat().st_size < nbytes
+    assert main(["decompress", "--json", "-f", str(tmp_path / "model.ptwm")]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["raw_nbytes"] == nbytes
+
+
 def test_two_sources_never_share_a_target(model: Path, tmp_path: Path, fails) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "model.safetensors").write_bytes(model.read_bytes())

@@ -144,7 +144,7 @@ def test_damage_is_noticed(path):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there(path):
-    for device in ("cuda", "cuda:0", torch.device("cuda", 1), "xpu"):
+    for device in ("cuda", "cuda:0", torch.device("cuda", 1), "xpu", 0, "no such device"):
         for load in (
             lambda: ptwm.torch.load_file(path, device),
             lambda: ptwm.torch.load(path.read_bytes(), device),

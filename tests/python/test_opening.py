@@ -148,6 +148,21 @@ def test_symbolic_links_and_unusual_names(saved, plain, arrays, tmp_path):
             assert stat.S_ISLNK(os.lstat(link).st_mode)
 
 
+def test_who_forgets_to_close_leaks_nothing(plain, saved):
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("needs /proc to count open files")
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for path in (plain, saved):
+        for backend in ("mmap", "pread"):
+            for _ in range(20):
+                file = safe_open(path, "np", backend=backend)
+                assert file.keys()
+    del file
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 # ------------------------------------------------------------------------------------------------------- directories
 
 

@@ -13,6 +13,7 @@ from ptwm.cli.progress import DirectoryProgress, progress
 from ptwm.cli.results import Results, add_output_options, describe_plan, directory_report, result_nbytes
 from ptwm.cli.targets import COMPRESSED, plan_targets
 from ptwm.conversion import Options, compress_directory, compress_file
+from ptwm.conversion.files import file_state, remove_unchanged
 from ptwm.sharding import Method
 from ptwm.sharding.options import MAX_CHUNK_NBYTES, MIN_CHUNK_NBYTES
 
@@ -80,12 +81,13 @@ def _file(source: str, target: str, options: Options, args: argparse.Namespace) 
     raw = os.stat(source).st_size
     if args.dry_run:
         return {"source": source, "target": target, "raw_nbytes": raw, "steps": [f"compress {source} to {target}"]}
+    state = file_state(source)
     start = time.perf_counter()
     with progress(raw, os.path.basename(source)) as advance:
         compress_file(source, target, options, advance)
     seconds = time.perf_counter() - start
     if args.remove_source:
-        os.unlink(source)
+        remove_unchanged(source, state)
     return {
         "source": source,
         "target": target,

@@ -13,7 +13,7 @@ from ptwm.cli.progress import DirectoryProgress, progress
 from ptwm.cli.results import Results, add_output_options, describe_plan, directory_report, result_nbytes
 from ptwm.cli.targets import RESTORED, plan_targets
 from ptwm.conversion import decompress_directory, decompress_file
-from ptwm.conversion.files import restores
+from ptwm.conversion.files import file_state, remove_unchanged, restores
 from ptwm.random_access import TensorIndex
 
 
@@ -42,6 +42,7 @@ def _file(source: str, target: str, args: argparse.Namespace) -> dict[str, Any]:
         nbytes = sum(entry.nbytes or 0 for entry in index.entries())
     if args.dry_run:
         return {"source": source, "target": target, "raw_nbytes": nbytes, "steps": [f"restore {target} from {source}"]}
+    state = file_state(source)
     start = time.perf_counter()
     with progress(nbytes, os.path.basename(source)) as advance:
         raw = decompress_file(source, target, args.threads, advance)
@@ -50,7 +51,7 @@ def _file(source: str, target: str, args: argparse.Namespace) -> dict[str, Any]:
         with SafetensorsFile(target) as file, TensorIndex(source, threads=args.threads) as index:
             if not restores(index, file):
                 raise common.Failure(f"{target}: differs from what was written; {source} was not removed")
-        os.unlink(source)
+        remove_unchanged(source, state)
     return {
         "source": source,
         "target": target,

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from ptwm.conversion.compressing import plan_compression
-from ptwm.conversion.files import ConversionError, Options
+from ptwm.conversion.files import ConversionError, Options, file_state
 from ptwm.conversion.restoring import plan_restoration
 from ptwm.conversion.steps import Plan, Progress, Silent
 
@@ -93,14 +93,14 @@ def _carry_out(
     if dry_run:
         plan.check()
         return plan
-    before = [_state(path) for path in plan.sources] if remove_source else []
+    before = [file_state(path) for path in plan.sources] if remove_source else []
     plan.run(overwrite, progress or Silent())
     if remove_source:
         for step in plan.steps if read_back else ():
             if not step.is_done():
                 raise ConversionError(f"{step.target}: differs from what was written; nothing was removed")
         for path, state in zip(plan.sources, before):
-            if _state(path) != state:
+            if file_state(path) != state:
                 raise ConversionError(f"{path}: was changed meanwhile; nothing was removed")
         plan.remove_sources()
     return plan
@@ -120,8 +120,3 @@ def _check(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> tu
     if os.path.commonpath([inner, outer]) in (inner, outer):
         raise ConversionError(f"{target}: neither of {source} and the result may be inside the other")
     return source, target
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    status = path.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ptwm._errors import PtwmError
 from ptwm._files import publish, temporary_beside
@@ -47,6 +48,19 @@ def nothing(nbytes: int) -> None:
     """An `Advance` for nobody."""
 
 
+def file_state(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """What changes when somebody writes to a file or puts another in its place."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def remove_unchanged(path: str | os.PathLike[str], state: tuple[int, ...]) -> None:
+    """Removes a file that has been converted. ConversionError if it is not the one any more whose state was taken."""
+    if file_state(path) != state:
+        raise ConversionError(f"{os.fspath(path)}: was changed meanwhile; nothing was removed")
+    os.unlink(path)
+
+
 def compress_file(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -69,11 +83,11 @@ def file_writer(file: SafetensorsFile, path: str, options: Options) -> Writer:
     return Writer(path, **writer_options(options), metadata=file.metadata or None, _source=file.source_entry())
 
 
-def writer_options(options: Options) -> dict[str, int | None]:
+def writer_options(options: Options) -> dict[str, Any]:
     return {"threads": options.threads, "level": options.level, "streaming_chunk": options.chunk}
 
 
-def tensor_specs(file: SafetensorsFile, tensors: list[Tensor], method: Method) -> Iterator[tuple[object, ...]]:
+def tensor_specs(file: SafetensorsFile, tensors: list[Tensor], method: Method) -> Iterator[tuple[Any, ...]]:
     """Tensors as `Writer._add_many` takes them."""
     return ((t.name, file.data(t.begin, t.end), t.dtype, t.shape, None, method) for t in tensors)
 

@@ -62,7 +62,8 @@ def scan(root: Path, suffix: str) -> Layout:
     Symbolic links count as what they lead to. ConversionError for an index that lists files that are not there and for
     what is neither a file nor a directory, FormatError for a malformed index.
     """
-    files, directories = [], []
+    files: list[str] = []
+    directories: list[str] = []
     for path, is_directory in _walk(root, "", ()):
         (directories if is_directory else files).append(path)
     weights = {path for path in files if path.endswith(suffix)}

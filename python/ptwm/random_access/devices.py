@@ -22,7 +22,12 @@ def or_none(device: Device) -> Device:
     """A device, with None for the CPU. RuntimeError for what names no device."""
     import torch
 
-    return None if device is None or torch.device(device).type == "cpu" else device
+    if device is None:
+        return None
+    try:
+        return None if torch.device(device).type == "cpu" else device
+    except RuntimeError as error:
+        raise _no_device(device, error) from error
 
 
 def check_device(device: Device) -> None:
@@ -34,9 +39,13 @@ def check_device(device: Device) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        # Which exception it is, and how much it says, depends on what torch was built with.
-        reason = str(error).strip().split("\n")[0]
-        raise RuntimeError(f"torch cannot use the device {device!r}: {reason}") from error
+        raise _no_device(device, error) from error
+
+
+def _no_device(device: Device, error: Exception) -> RuntimeError:
+    # Which exception it is, and how much it says, depends on what torch was built with.
+    reason = str(error).strip().split("\n")[0]
+    return RuntimeError(f"torch cannot use the device {device!r}: {reason}")
 
 
 def wants_pinned(device: Device) -> bool:

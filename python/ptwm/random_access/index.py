@@ -69,10 +69,11 @@ class TensorIndex:
     def __new__(cls, path: Any = None, **options: Any) -> Self:
         if cls is not TensorIndex:
             return object.__new__(cls)
-        if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
-            from ptwm.random_access.directory import DirectoryIndex as kind
-        else:
-            from ptwm.random_access.file import FileIndex as kind
+        from ptwm.random_access.directory import DirectoryIndex
+        from ptwm.random_access.file import FileIndex
+
+        is_directory = isinstance(path, (str, os.PathLike)) and os.path.isdir(path)
+        kind: type[TensorIndex] = DirectoryIndex if is_directory else FileIndex
         return object.__new__(kind)  # type: ignore[return-value]
 
     def __init__(self, path: str | os.PathLike[str], *, backend: str = "mmap", threads: int | None = None) -> None:

@@ -63,7 +63,7 @@ class TensorSlice:
             n_outer = n_outer_axes(selection, max(self._index._chunk_elements(self._name) // per_item, 1))
         return plan(selection, n_outer)
 
-    def _fetch(self, selection: Selection, element: Any, item_nbytes: int, per_item: int = 1) -> np.ndarray[Any, Any]:
+    def _fetch(self, selection: Selection, element: Any, item_nbytes: int, per_item: int = 1) -> Any:
         """The selected items, of so many bytes and elements each."""
         if selection.is_empty:
             return _empty(selection, element)
@@ -85,7 +85,7 @@ class TensorSlice:
         content = memory.raw()
         return _assemble([content[place : place + block_nbytes].view(element) for place in places], steps, selection)
 
-    def _fetch_packed(self, selection: Selection, element: Any) -> np.ndarray[Any, Any]:
+    def _fetch_packed(self, selection: Selection, element: Any) -> Any:
         """The same for elements that are smaller than a byte: what is decoded begins and ends on whole bytes."""
         if selection.is_empty:
             return _empty(selection, element)
@@ -144,7 +144,7 @@ class TorchSlice(TensorSlice):
         return to_device(tensor_of_items(items, self._element), self._device)
 
 
-def _empty(selection: Selection, element: Any) -> np.ndarray[Any, Any]:
+def _empty(selection: Selection, element: Any) -> Any:
     import numpy
 
     try:
@@ -160,7 +160,8 @@ def _assemble(blocks: list[np.ndarray[Any, Any]], steps: Plan, selection: Select
     lengths = tuple(map(len, selection.axes))
     try:
         # Ellipsis: also what has no axes is an array.
-        parts = [block.reshape(steps.block)[(*steps.inner, ...)] for block in blocks]
+        key: Any = (*steps.inner, ...)
+        parts = [block.reshape(steps.block)[key] for block in blocks]
         if len(parts) > 1:
             joined = numpy.empty((len(parts), *parts[0].shape), parts[0].dtype)
             for number, part in enumerate(parts):

@@ -124,16 +124,18 @@ class Writer:
         self._writer: Any = None
         self._n_tensors = 0
         handle, error = ffi.new("struct ptwm_writer **"), new_error()
-        self._check(open_writer(*args, handle, error), error)
         # The destructor holds what the writer needs, for as long as the writer lives.
-        needs = (self._callback, zstd_provider)
-        self._writer = ffi.gc(handle[0], lambda writer, _needs=needs: lib.ptwm_writer_close(writer))
+        close = _Close((self._callback, zstd_provider))
         try:
+            self._check(open_writer(*args, handle, error), error)
+            self._writer = ffi.gc(handle[0], close)
             for cbor, setter in zip(entries, (lib.ptwm_writer_set_metadata, lib.ptwm_writer_set_source)):
                 if cbor is not None:
                     self._check(setter(self._writer, cbor, len(cbor), error), error)
         except BaseException:
-            self._release()
+            # Between any two steps a signal may come, and the unfinished file is not to stay then either.
+            close(handle[0])
+            self._writer = None
             raise
 
     @property
@@ -200,7 +202,9 @@ class Writer:
             self._n_tensors += 1
         del kept
 
-    def _add_many(self, tensors: Iterable[_Tensor], advance: Callable[[int], Any] | None = None) -> None:
+    def _add_many(
+        self, tensors: Iterable[_Tensor] | Iterable[tuple[Any, ...]], advance: Callable[[int], Any] | None = None
+    ) -> None:
         """Adds tensors, given as what `add` takes: (name, data, dtype, shape, chains, method).
 
         The result is that of so many calls of `add`, but several are in the making at once, on all threads. Up to
@@ -313,7 +317,19 @@ class Writer:
             raise exception(status, error, path=self._path, tensor=name, writing=True)
 
 
-def _batches(tensors: Iterable[_Tensor]) -> Iterator[list[tuple[str, Any, list[Any]]]]:
+class _Close:
+    """Closes a writer, once, however often it is asked to; holds what the writer needs until then."""
+
+    def __init__(self, needs: Any) -> None:
+        self._needs = needs
+
+    def __call__(self, writer: Any) -> None:
+        needs, self._needs = self._needs, None
+        if needs is not None and writer != ffi.NULL:
+            lib.ptwm_writer_close(writer)
+
+
+def _batches(tensors: Iterable[_Tensor] | Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[str, Any, list[Any]]]]:
     """Names and specs, with what must live as long as they do, of tensors that are added together."""
     batch: list[tuple[str, Any, list[Any]]] = []
     nbytes = 0
