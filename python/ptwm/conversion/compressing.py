@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ptwm._safetensors import SafetensorsFile, Tensor
+from ptwm._safetensors import Header, SafetensorsFile, Tensor
 from ptwm.conversion.files import (
     Advance,
     ConversionError,
@@ -21,7 +21,7 @@ from ptwm.conversion.files import (
     verified,
     writer_options,
 )
-from ptwm.conversion.layout import INDEX_SUFFIX, Layout, Model, scan
+from ptwm.conversion.layout import INDEX_SUFFIX, Model, scan
 from ptwm.conversion.steps import Copy, Plan, Step, make_plan
 from ptwm.random_access import TensorIndex
 from ptwm.sharding.index import PtwmIndex
@@ -113,7 +113,7 @@ class WriteIndex(Step):
     weight_map: dict[str, str]
     total_nbytes: int
     source: dict[str, Any]
-    nbytes: int = field(default=0)
+    nbytes: int = 0
 
     def _index(self) -> PtwmIndex:
         files = {self.target.parent / name for name in self.weight_map.values()}
@@ -144,72 +144,102 @@ def plan_compression(source: Path, target: Path, options: Options, max_shard_siz
     steps: list[Step] = []
     planned: set[str] = set()  # .safetensors files: two indexes may list one
     for model in layout.models:
-        steps += _steps_of(layout, model, target, options, max_shard_size, planned)
+        weights = _Weights.read(layout.root, model)
+        if max_shard_size is None or (not model.has_index and weights.nbytes <= max_shard_size):
+            steps += _keep_files(weights, target, options, planned)
+        else:
+            steps += _reshard(weights, target, options, max_shard_size, planned)
     for path in layout.others:
         steps.append(Copy(source / path, target / path, (source / path).stat().st_size, options.verify))
     return make_plan(layout, ".safetensors", target, steps)
 
 
-def _steps_of(
-    layout: Layout, model: Model, target: Path, options: Options, max_shard_size: int | None, planned: set[str]
-) -> list[Step]:
-    headers = {}
-    for path in model.files:
-        with SafetensorsFile(layout.root / path) as file:
-            headers[path] = (file.header_bytes, file.header)
-    total = sum(header.data_nbytes for _, header in headers.values())
-    parent = os.path.dirname(model.stem)
-    index_text = _index_text(layout.root / (model.stem + ".safetensors" + INDEX_SUFFIX)) if model.has_index else None
-    source: dict[str, Any] = (
-        {"format": "safetensors"} if index_text is None else {"format": "safetensors", "index": index_text}
-    )
-    index_path = target / (model.stem + ".ptwm" + INDEX_SUFFIX)
+@dataclass(frozen=True)
+class _Weights:
+    """A model's .safetensors files, by their paths relative to the root: their headers' bytes, and these parsed."""
+
+    root: Path
+    model: Model
+    headers: dict[str, tuple[bytes, Header]]
+
+    @classmethod
+    def read(cls, root: Path, model: Model) -> _Weights:
+        """SafetensorsError for a malformed file, ConversionError if two files have a tensor of the same name."""
+        headers = {}
+        owners: dict[str, str] = {}
+        for path in model.files:
+            with SafetensorsFile(root / path) as file:
+                headers[path] = (file.header_bytes, file.header)
+            for tensor in file.tensors:
+                if tensor.name in owners:
+                    raise ConversionError(f"{root / path}: the tensor {tensor.name!r} is in {owners[tensor.name]} too")
+                owners[tensor.name] = path
+        return cls(root, model, headers)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(header.data_nbytes for _, header in self.headers.values())
+
+    def tensors(self) -> list[tuple[Path, Tensor]]:
+        """All tensors, and the file that each is in."""
+        return [(self.root / path, tensor) for path, (_, header) in self.headers.items() for tensor in header.tensors]
+
+    def metadata(self) -> dict[str, str]:
+        """That of all files; of those that differ the first counts."""
+        merged: dict[str, str] = {}
+        for _, header in self.headers.values():
+            merged = {**(header.metadata or {}), **merged}
+        return merged
+
+    def relative(self, path: str) -> str:
+        """A path as the model's index has it: relative to the index."""
+        return os.path.relpath(path, os.path.dirname(self.model.stem) or ".").replace(os.sep, "/")
+
+    def source(self, with_headers: bool) -> dict[str, Any]:
+        """What restoring the files needs besides their tensors (FORMAT.md, section 9)."""
+        source: dict[str, Any] = {"format": "safetensors"}
+        if self.model.has_index:
+            index = self.root / (self.model.stem + ".safetensors" + INDEX_SUFFIX)
+            source["index"] = index.read_bytes().decode("utf-8")  # it has been read as JSON
+        if with_headers:
+            source["files"] = {self.relative(path): raw.decode("utf-8") for path, (raw, _) in self.headers.items()}
+        return source
+
+
+def _keep_files(weights: _Weights, target: Path, options: Options, planned: set[str]) -> list[Step]:
+    """A .ptwm file for each .safetensors file, and the index of a model that has one."""
     steps: list[Step] = []
     weight_map: dict[str, str] = {}
-    if max_shard_size is None or (not model.has_index and total <= max_shard_size):
-        for path, (_, header) in headers.items():
-            name = path.removesuffix(".safetensors") + ".ptwm"
-            if path not in planned:
-                steps.append(CompressFile(layout.root / path, target / name, header.data_nbytes, options))
-                planned.add(path)
-            weight_map |= {tensor.name: os.path.relpath(name, parent or ".") for tensor in header.tensors}
-        if model.has_index:
-            _check_names(layout.root, headers)
-            steps.append(WriteIndex(index_path, weight_map, total, source))
-        return steps
+    for path, (_, header) in weights.headers.items():
+        name = path.removesuffix(".safetensors") + ".ptwm"
+        if path not in planned:
+            steps.append(CompressFile(weights.root / path, target / name, header.data_nbytes, options))
+            planned.add(path)
+        weight_map |= {tensor.name: weights.relative(name) for tensor in header.tensors}
+    if weights.model.has_index:
+        steps.append(_index_step(weights, target, weight_map, with_headers=False))
+    return steps
 
+
+def _reshard(weights: _Weights, target: Path, options: Options, max_shard_size: int, planned: set[str]) -> list[Step]:
+    """.ptwm files of that size, one after the other, and an index that remembers how it was."""
+    root, model = weights.root, weights.model
     if planned & set(model.files):
-        raise ConversionError(f"{layout.root / model.stem}: shares files with another index; it cannot be resharded")
+        raise ConversionError(f"{root / model.stem}: shares files with another index; it cannot be resharded")
     planned.update(model.files)
-    _check_names(layout.root, headers)
-    tensors = [(layout.root / path, tensor) for path, (_, header) in headers.items() for tensor in header.tensors]
-    metadata: dict[str, str] = {}
-    for _, header in headers.values():
-        metadata = {**(header.metadata or {}), **metadata}
-    by_name = {tensor.name: (path, tensor) for path, tensor in tensors}
-    shards = plan_shards(((tensor.name, tensor.nbytes) for _, tensor in tensors), max_shard_size)
-    stem = os.path.basename(model.stem)
+    tensors = {tensor.name: (path, tensor) for path, tensor in weights.tensors()}
+    shards = plan_shards(((name, tensor.nbytes) for name, (_, tensor) in tensors.items()), max_shard_size)
+    directory, stem = os.path.split(model.stem)
+    steps: list[Step] = []
+    weight_map: dict[str, str] = {}
     for number, shard in enumerate(shards, 1):
-        name = (
-            f"{stem}.ptwm" if len(shards) == 1 else stem + shard_filename(number, len(shards), ".ptwm")[len("model") :]
-        )
-        steps.append(Reshard(target / parent / name, tuple(by_name[tensor] for tensor, _ in shard), metadata, options))
-        weight_map |= {tensor: name for tensor, _ in shard}
-    source["files"] = {
-        os.path.relpath(path, parent or "."): header_bytes.decode("utf-8")
-        for path, (header_bytes, _) in headers.items()
-    }
-    return [*steps, WriteIndex(index_path, weight_map, total, source)]
+        end = ".ptwm" if len(shards) == 1 else shard_filename(number, len(shards), ".ptwm").removeprefix("model")
+        members = tuple(tensors[name] for name, _ in shard)
+        steps.append(Reshard(target / directory / (stem + end), members, weights.metadata(), options))
+        weight_map |= {name: stem + end for name, _ in shard}
+    return [*steps, _index_step(weights, target, weight_map, with_headers=True)]
 
 
-def _check_names(root: Path, headers: dict[str, Any]) -> None:
-    owners: dict[str, str] = {}
-    for path, (_, header) in headers.items():
-        for tensor in header.tensors:
-            if tensor.name in owners:
-                raise ConversionError(f"{root / path}: the tensor {tensor.name!r} is in {owners[tensor.name]} too")
-            owners[tensor.name] = path
-
-
-def _index_text(path: Path) -> str:
-    return path.read_bytes().decode("utf-8")  # it has been read as JSON
+def _index_step(weights: _Weights, target: Path, weight_map: dict[str, str], with_headers: bool) -> WriteIndex:
+    path = target / (weights.model.stem + ".ptwm" + INDEX_SUFFIX)
+    return WriteIndex(path, weight_map, weights.nbytes, weights.source(with_headers))

@@ -174,10 +174,10 @@ def _encode(path: Path, text: str) -> bytes:
 
 
 def _check_coverage(path: Path, headers: dict[str, bytes], n_tensors: int) -> None:
-    """FormatError unless the files to be restored have as many tensors as there are: restoring loses none."""
-    n_restored = sum(len(parse_header(header).tensors) for header in headers.values())
-    if n_restored != n_tensors:
-        raise FormatError(f"{path}: the source has {n_restored} tensors, the files have {n_tensors}")
+    """FormatError unless the files to be restored have as many tensors as there are, each once: none is lost."""
+    names = [tensor.name for header in headers.values() for tensor in parse_header(header).tensors]
+    if len(names) != n_tensors or len(set(names)) != n_tensors:
+        raise FormatError(f"{path}: the source has {len(names)} tensors, the files have {n_tensors}")
 
 
 def _canonical_index(index: PtwmIndex) -> bytes:
