@@ -311,6 +311,38 @@ def test_files_in_the_way(hub, tmp_path):
     assert content(packed) == {"model.ptwm": b"of another model"}
 
 
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("limit", [None, 40_000])
+def test_progress_adds_up(hub, tmp_path, verify, limit):
+    class Counting:
+        def __init__(self):
+            self.total, self.done, self.names, self.n_kept = None, 0, [], 0
+
+        def begin(self, total_nbytes):
+            self.total = total_nbytes
+
+        def start(self, name):
+            self.names.append(name)
+
+        def advance(self, nbytes):
+            self.done += nbytes
+
+        def kept(self, name):
+            self.n_kept += 1
+
+    for n_kept in (0, None):
+        progress = Counting()
+        compress_directory(hub, tmp_path / "packed", Options(verify=verify), max_shard_size=limit, progress=progress)
+        assert progress.done == progress.total > 0
+        assert progress.n_kept == (len(progress.names) if n_kept is None else 0)
+        assert sorted(progress.names) == sorted(
+            name for name, data in content(tmp_path / "packed").items() if data is not None
+        )
+    progress = Counting()
+    decompress_directory(tmp_path / "packed", tmp_path / "back", progress=progress)
+    assert progress.done == progress.total > 0
+
+
 # ------------------------------------------------------------------------------------------------ removing the source
 
 

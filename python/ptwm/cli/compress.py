@@ -83,7 +83,7 @@ def _file(source: str, target: str, options: Options, args: argparse.Namespace) 
         return {"source": source, "target": target, "raw_nbytes": raw, "steps": [f"compress {source} to {target}"]}
     state = file_state(source)
     start = time.perf_counter()
-    with progress(raw, os.path.basename(source)) as advance:
+    with progress(raw * (2 if options.verify else 1), os.path.basename(source)) as advance:
         compress_file(source, target, options, advance)
     seconds = time.perf_counter() - start
     if args.remove_source:

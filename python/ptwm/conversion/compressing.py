@@ -15,8 +15,9 @@ from ptwm.conversion.files import (
     Options,
     compress_file,
     decode_blocks,
-    equal,
+    nothing,
     restores,
+    same_data,
     tensor_specs,
     verified,
     writer_options,
@@ -60,10 +61,10 @@ class Reshard(Step):
 
     @cached_property
     def nbytes(self) -> int:  # type: ignore[override]
-        return sum(tensor.nbytes for _, tensor in self.tensors)
+        return sum(tensor.nbytes for _, tensor in self.tensors) * _passes(self.options)
 
     def run(self, advance: Advance) -> None:
-        with verified(self.target, self.options, self._check) as path:
+        with verified(self.target, self.options, lambda path: self._check(path, advance)) as path:
             with Writer(path, **writer_options(self.options), metadata=self.metadata or None) as writer:
                 for source, tensors in self._runs():
                     with SafetensorsFile(source) as file:
@@ -76,13 +77,13 @@ class Reshard(Step):
             runs.setdefault(source, []).append(tensor)
         return list(runs.items())
 
-    def _check(self, path: str) -> None:
-        if not self._holds(path):
+    def _check(self, path: str, advance: Advance) -> None:
+        if not self._holds(path, advance):
             raise ConversionError(
                 f"{self.target}: the compressed file does not restore its tensors; nothing was written"
             )
 
-    def _holds(self, path: str | os.PathLike[str]) -> bool:
+    def _holds(self, path: str | os.PathLike[str], advance: Advance = nothing) -> bool:
         with TensorIndex(path, threads=self.options.threads) as index:
             wanted = [(tensor.name, tensor.dtype, tensor.shape) for _, tensor in self.tensors]
             if [(entry.name, entry.dtype, entry.shape) for entry in index.entries()] != wanted:
@@ -91,11 +92,8 @@ class Reshard(Step):
                 return False
             for source, tensors in self._runs():
                 with SafetensorsFile(source) as file:
-                    position = tensors[0].begin
-                    for block in decode_blocks(index, tensors):
-                        if not equal(block, file.data(position, position + len(block))):
-                            return False
-                        position += len(block)
+                    if not same_data(decode_blocks(index, tensors), file, tensors[0].begin, advance):
+                        return False
             return True
 
     def is_done(self) -> bool:
@@ -103,6 +101,11 @@ class Reshard(Step):
 
     def describe(self) -> str:
         return f"compress {len(self.tensors)} tensors to"
+
+
+def _passes(options: Options) -> int:
+    """How many times tensors are gone through."""
+    return 2 if options.verify else 1
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,9 @@ def _keep_files(weights: _Weights, target: Path, options: Options, planned: set[
     for path, (_, header) in weights.headers.items():
         name = path.removesuffix(".safetensors") + ".ptwm"
         if path not in planned:
-            steps.append(CompressFile(weights.root / path, target / name, header.data_nbytes, options))
+            steps.append(
+                CompressFile(weights.root / path, target / name, header.data_nbytes * _passes(options), options)
+            )
             planned.add(path)
         weight_map |= {tensor.name: weights.relative(name) for tensor in header.tensors}
     if weights.model.has_index:

@@ -69,10 +69,12 @@ def compress_file(
 ) -> int:
     """Compresses a .safetensors file and returns its length. The target appears when it is complete.
 
+    `advance` is told all bytes of tensors, and if they are verified told them again.
+
     SafetensorsError if the source is malformed, ConversionError if verifying finds a difference, OSError.
     """
     with SafetensorsFile(source) as file:
-        with verified(target, options, lambda path: check_restores(path, file, options.threads)) as path:
+        with verified(target, options, lambda path: check_restores(path, file, options.threads, advance)) as path:
             with file_writer(file, path, options) as writer:
                 writer._add_many(tensor_specs(file, file.tensors, options.method), advance)
         return file.nbytes
@@ -118,24 +120,29 @@ class verified:
         return self._temporary.__exit__(*exc_info)  # type: ignore[arg-type]
 
 
-def check_restores(path: str, source: SafetensorsFile, threads: int | None = None) -> None:
+def check_restores(path: str, source: SafetensorsFile, threads: int | None = None, advance: Advance = nothing) -> None:
     """ConversionError unless the .ptwm file at path is intact and restores a .safetensors file byte for byte."""
     with TensorIndex(path, threads=threads) as index:
         index.verify()
-        if not restores(index, source):
+        if not restores(index, source, advance):
             raise ConversionError(f"{source.path}: the compressed file does not restore it; nothing was written")
 
 
-def restores(index: TensorIndex, source: SafetensorsFile) -> bool:
+def restores(index: TensorIndex, source: SafetensorsFile, advance: Advance = nothing) -> bool:
     """Whether a .ptwm file's tensors, and what it says about their source, make a .safetensors file byte for byte."""
     header, tensors, blocks = restore(index)
     if header != source.header_bytes or tensors != source.tensors:
         return False
-    position = 0
+    return same_data(blocks, source, 0, advance)
+
+
+def same_data(blocks: Iterator[memoryview], file: SafetensorsFile, begin: int, advance: Advance = nothing) -> bool:
+    """Whether blocks, one after the other, are what a .safetensors file has from some byte of its data on."""
     for block in blocks:
-        if not equal(block, source.data(position, position + len(block))):
+        if not equal(block, file.data(begin, begin + len(block))):
             return False
-        position += len(block)
+        begin += len(block)
+        advance(len(block))
     return True
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ptwm._errors import FormatError
 from ptwm._files import write_atomically
 from ptwm._safetensors import SafetensorsFile, parse_header, restorable_tensors, write_file
-from ptwm.conversion.files import Advance, ConversionError, counted, decode_blocks, decompress_file, equal, restores
+from ptwm.conversion.files import Advance, ConversionError, counted, decode_blocks, decompress_file, restores, same_data
 from ptwm.conversion.layout import INDEX_SUFFIX, Layout, Model, scan
 from ptwm.conversion.steps import Copy, Plan, Step, make_plan
 from ptwm.random_access import TensorIndex
@@ -59,12 +59,7 @@ class RestoreFromShards(Step):
             tensors = restorable_tensors(index, self.header, complete=False)
             if target.header_bytes != self.header:
                 return False
-            position = 0
-            for block in decode_blocks(index, tensors):
-                if not equal(block, target.data(position, position + len(block))):
-                    return False
-                position += len(block)
-            return True
+            return same_data(decode_blocks(index, tensors), target, 0)
 
     def describe(self) -> str:
         return f"restore from the files of {self.index.name}"
