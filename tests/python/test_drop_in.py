@@ -17,6 +17,10 @@ import ptwm.numpy
 from ptwm import PtwmError, TensorIndex, Writer, safe_open
 from ptwm.cli import main
 
+sanitizer_is_different = pytest.mark.skipif(
+    bool(os.environ.get("PTWM_TEST_SANITIZED")), reason="the sanitizer keeps freed memory and takes much of its own"
+)
+
 # ------------------------------------------------------------------------------------------- every array that there is
 
 # Scalar types that are no numbers of a size that is the same on all machines.
@@ -158,6 +162,7 @@ def test_saving_over_the_file_that_was_loaded(tmp_path, torch):
     assert torch.equal(ptwm.torch.load_file(path)["weight"], model.weight)
 
 
+@sanitizer_is_different
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc to measure memory")
 @pytest.mark.parametrize("suffix", [".ptwm", ".safetensors", ""])
 def test_memory_is_flat_over_ten_thousand_files(tmp_path, suffix):
@@ -287,6 +292,7 @@ def test_a_read_only_directory(tmp_path):
     assert os.listdir(path.parent) == ["m.ptwm"]
 
 
+@sanitizer_is_different
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limit of private memory")
 def test_a_file_larger_than_memory(tmp_path):
     """Everything that need not hold a whole file works in less memory than it takes; loading it whole is an error."""
