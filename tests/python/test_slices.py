@@ -245,3 +245,9 @@ def test_max_nbytes_bounds_what_is_held():
         assert same_bits(part, array[:, 5:7].copy())
         with pytest.raises(ptwm.PtwmError, match="max_nbytes"):
             index.get_slice("x", max_nbytes=100)[:, 5:7]
+    # Many parts to a chunk, which is decoded once for all of them.
+    array = weights((400, 20_000), np.float32)
+    with TensorIndex.from_buffer(ptwm.numpy.save({"x": array})) as index:
+        opened = index.bytes_read
+        assert same_bits(index.get_slice("x", max_nbytes=400 * 64)[:, 5:7], array[:, 5:7].copy())
+        assert index.bytes_read - opened < index.entry("x").compressed_nbytes * 1.01

@@ -395,12 +395,10 @@ class TensorIndex:
             self._name_errors(record, layout)
             return record.typed()
 
-    def _chunk_elements(self, name: str) -> int:
-        """How many elements of a tensor are decoded as one piece."""
+    def _chunk_size(self, name: str) -> int:
+        """How many raw bytes of a tensor are decoded as one piece."""
         with self._gate:
-            record = self._find(name)
-            dtype, _ = record.typed()
-            return self._chunk_nbytes(record) * 8 // dtype.bits
+            return self._chunk_nbytes(self._find(name))
 
     def _fetch_ranges(self, name: str, ranges: Sequence[tuple[int, int, Any]], check: str) -> None:
         """Decodes elements low .. high - 1 of a tensor to a C pointer, for each (low, high, pointer), all at once.

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from ptwm.random_access.index import TensorIndex
 
-# Gaps of fewer raw bytes are in no file worth passing over: no chunk is smaller.
-_MIN_GAP_NBYTES = 4 << 10
+# Gaps of so many raw bytes are passed over, and smaller ones, down to the size of the smallest chunks, in files whose
+# chunks are smaller. Chunks that several parts touch are decoded once.
+_GAP_NBYTES = 64 << 10
+_SMALL_GAP_NBYTES = 4 << 10
 # Where arrays of any type may begin.
 _ALIGNMENT = 64
 
@@ -57,11 +59,16 @@ class TensorSlice:
 
     def _plan(self, selection: Selection, per_item: int = 1) -> Plan:
         """How a selection of items, of so many elements each, is fetched."""
-        n_outer = n_outer_axes(selection, _MIN_GAP_NBYTES * 8 // self._dtype.bits // per_item)
-        if n_outer:
-            # There are gaps that may hold whole chunks.
-            n_outer = n_outer_axes(selection, max(self._index._chunk_elements(self._name) // per_item, 1))
-        return plan(selection, n_outer)
+
+        def n_outer(gap_nbytes: int) -> int:
+            return n_outer_axes(selection, max(gap_nbytes * 8 // self._dtype.bits // per_item, 1))
+
+        # The smaller the gaps that are passed over, the more parts there are, and the less memory they take. It matters
+        # for what is decoded only where a gap may hold a whole chunk.
+        many, few = n_outer(_SMALL_GAP_NBYTES), n_outer(_GAP_NBYTES)
+        if many == few:
+            return plan(selection, few)
+        return plan(selection, n_outer(min(self._index._chunk_size(self._name), _GAP_NBYTES)))
 
     def _fetch(self, selection: Selection, element: Any, item_nbytes: int, per_item: int = 1) -> Any:
         """The selected items, of so many bytes and elements each."""
