@@ -28,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="List tensors with their sizes. Reads indexes only. If there are many, those that differ in "
         "numbers only, as layers do, share a line.",
     )
-    parser.add_argument("file", metavar="FILE|DIRECTORY")
+    parser.add_argument("file", metavar="FILE|DIRECTORY", help="a .ptwm file, or a directory of a model in some")
     parser.add_argument(
         "tensors", metavar="TENSOR", nargs="*", help="only these tensors; patterns such as '*.bias' too"
     )

@@ -11,7 +11,7 @@ from ptwm.conversion.steps import Plan
 
 
 def add_output_options(parser: argparse.ArgumentParser, source: str, directory: str) -> None:
-    parser.add_argument("sources", metavar=source, nargs="+")
+    parser.add_argument("sources", metavar=source, nargs="+", help="files and directories, as many as you like")
     parser.add_argument(
         "-o",
         "--output",

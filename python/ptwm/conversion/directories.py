@@ -117,6 +117,8 @@ def _check(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> tu
     if os.path.lexists(target) and not target.is_dir():
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(target))
     inner, outer = os.path.realpath(target), os.path.realpath(source)
+    if inner == outer:
+        raise ConversionError(f"{target}: is both the source and the target")
     if os.path.commonpath([inner, outer]) in (inner, outer):
         raise ConversionError(f"{target}: neither of {source} and the result may be inside the other")
     return source, target
