@@ -104,6 +104,39 @@ def test_a_real_model_in_two_shards(real_model, tmp_path):  # noqa: F811
     }
 
 
+SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+TEXT = {**SIZES, "vocab_size": 100, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+VISION = {**SIZES, "image_size": 32, "patch_size": 8}
+T5 = {"d_model": 32, "d_ff": 64, "num_layers": 2, "num_heads": 4, "d_kv": 8, "vocab_size": 100}
+GROUPED = {**TEXT, "num_key_value_heads": 2}
+ARCHITECTURES = {
+    # Its experts are merged into one tensor while loading.
+    "Mixtral": ("AutoModelForCausalLM", "MixtralForCausalLM", {**GROUPED, "num_local_experts": 4}),
+    "T5": ("AutoModelForSeq2SeqLM", "T5ForConditionalGeneration", T5),
+    "CLIP": ("AutoModel", "CLIPModel", {"text_config": TEXT, "vision_config": VISION}),
+    # A part of a model of several kinds of data, of which the rest is unexpected.
+    "CLIP text": ("CLIPTextModel", "CLIPModel", {"text_config": TEXT, "vision_config": VISION}),
+    "Gemma 3": (
+        "AutoModelForCausalLM",
+        "Gemma3ForConditionalGeneration",
+        {"text_config": {**GROUPED, "head_dim": 8}, "vision_config": VISION, "mm_tokens_per_image": 4},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_architectures(name, tmp_path):
+    auto_class, model_class, settings = ARCHITECTURES[name]
+    auto_class, model_class = getattr(transformers, auto_class), getattr(transformers, model_class)
+    torch.manual_seed(0)
+    model_class(model_class.config_class(**settings)).save_pretrained(tmp_path / "hub")
+    compress_directory(tmp_path / "hub", tmp_path / "packed")
+    ours, info = ptwm.transformers.from_pretrained(auto_class, tmp_path / "packed", output_loading_info=True)
+    theirs, expected = auto_class.from_pretrained(tmp_path / "hub", output_loading_info=True)
+    assert type(ours) is type(theirs) and same_parameters(ours, theirs) and info == expected
+    assert ours.config.to_diff_dict() == theirs.config.to_diff_dict()
+
+
 def test_arguments_reach_transformers(hub, packed):
     load = ptwm.transformers.from_pretrained
     auto_class = transformers.AutoModelForCausalLM
