@@ -384,6 +384,18 @@ def test_nothing_is_removed_if_something_is_wrong(hub, tmp_path, monkeypatch, li
     assert content(hub) == {**original, "config.json": b"{1}"}
 
 
+def test_a_file_that_changes_after_planning(hub, tmp_path, monkeypatch):
+    add_many = ptwm.Writer._add_many
+
+    def meanwhile(self, *args):
+        safetensors.numpy.save_file({"other": np.ones(3)}, hub / f"{SHARDS[1]}.safetensors")
+        return add_many(self, *args)
+
+    monkeypatch.setattr(ptwm.Writer, "_add_many", meanwhile)
+    with pytest.raises(ConversionError, match=f"{SHARDS[1]}.safetensors: was changed meanwhile"):
+        compress_directory(hub, tmp_path / "packed", max_shard_size=40_000)
+
+
 def test_restored_files_are_read_back_before_the_source_is_removed(hub, tmp_path, monkeypatch):
     packed, back = tmp_path / "packed", tmp_path / "back"
     compress_directory(hub, packed)

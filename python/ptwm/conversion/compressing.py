@@ -56,6 +56,7 @@ class Reshard(Step):
 
     target: Path
     tensors: tuple[tuple[Path, Tensor], ...]  # and the file that each is in
+    headers: dict[Path, bytes]  # of these files
     metadata: dict[str, str]
     options: Options
 
@@ -67,7 +68,7 @@ class Reshard(Step):
         with verified(self.target, self.options, lambda path: self._check(path, advance)) as path:
             with Writer(path, **writer_options(self.options), metadata=self.metadata or None) as writer:
                 for source, tensors in self._runs():
-                    with SafetensorsFile(source) as file:
+                    with self._open(source) as file:
                         writer._add_many(tensor_specs(file, tensors, self.options.method), advance)
 
     def _runs(self) -> list[tuple[Path, list[Tensor]]]:
@@ -76,6 +77,14 @@ class Reshard(Step):
         for source, tensor in self.tensors:
             runs.setdefault(source, []).append(tensor)
         return list(runs.items())
+
+    def _open(self, path: Path) -> SafetensorsFile:
+        """ConversionError if it is not the file any more that the plan was made for."""
+        file = SafetensorsFile(path)
+        if file.header_bytes != self.headers[path]:
+            file.close()
+            raise ConversionError(f"{path}: was changed meanwhile")
+        return file
 
     def _check(self, path: str, advance: Advance) -> None:
         if not self._holds(path, advance):
@@ -91,7 +100,7 @@ class Reshard(Step):
             if index.metadata() != self.metadata:
                 return False
             for source, tensors in self._runs():
-                with SafetensorsFile(source) as file:
+                with self._open(source) as file:
                     if not same_data(decode_blocks(index, tensors), file, tensors[0].begin, advance):
                         return False
             return True
@@ -234,13 +243,14 @@ def _reshard(weights: _Weights, target: Path, options: Options, max_shard_size: 
     planned.update(model.files)
     tensors = {tensor.name: (path, tensor) for path, tensor in weights.tensors()}
     shards = plan_shards(((name, tensor.nbytes) for name, (_, tensor) in tensors.items()), max_shard_size)
+    headers = {root / path: raw for path, (raw, _) in weights.headers.items()}
     directory, stem = os.path.split(model.stem)
     steps: list[Step] = []
     weight_map: dict[str, str] = {}
     for number, shard in enumerate(shards, 1):
         end = ".ptwm" if len(shards) == 1 else shard_filename(number, len(shards), ".ptwm").removeprefix("model")
         members = tuple(tensors[name] for name, _ in shard)
-        steps.append(Reshard(target / directory / (stem + end), members, weights.metadata(), options))
+        steps.append(Reshard(target / directory / (stem + end), members, headers, weights.metadata(), options))
         weight_map |= {name: stem + end for name, _ in shard}
     return [*steps, _index_step(weights, target, weight_map, with_headers=True)]
 
