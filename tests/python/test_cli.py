@@ -18,7 +18,7 @@ import pytest
 import safetensors.numpy
 
 import ptwm
-from ptwm.cli import common, main, units
+from ptwm.cli import main, units
 from ptwm.random_access import TensorIndex
 from ptwm.random_access.file import FileIndex
 from ptwm.sharding import Writer

@@ -253,6 +253,8 @@ def test_what_is_finished_is_not_done_again(hub, tmp_path, monkeypatch, limit):
     before = list(done)
     compress_directory(hub, packed, max_shard_size=limit)
     assert done == before
+    compress_directory(hub, packed, Options(level=1), max_shard_size=limit, overwrite=True)
+    assert len(done) == 2 * len(before)
 
 
 def test_restoring_is_gone_on_with(hub, tmp_path, monkeypatch):

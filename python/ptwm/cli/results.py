@@ -19,7 +19,9 @@ def add_output_options(parser: argparse.ArgumentParser, source: str, directory: 
         help="file or directory to write, for several sources a directory to put them into; default: beside the "
         f"source, for directories {directory}",
     )
-    parser.add_argument("-f", "--force", action="store_true", help="replace existing files")
+    parser.add_argument(
+        "-f", "--force", action="store_true", help="replace existing files; in directories all, done or not"
+    )
     parser.add_argument("-n", "--dry-run", action="store_true", help="only tell what would be done")
     parser.add_argument(
         "--remove-source",

@@ -37,7 +37,7 @@ def compress_directory(
     max_shard_size
         The most bytes of tensors, before compression, in a file; None: the shards are kept as they are.
     overwrite
-        Whether to replace files in `target` that have another content.
+        Whether to make everything anew, over what is there, instead of keeping what is done.
     remove_source
         Whether to remove `source`'s files at the end. Implies `options.verify`: everything has been decoded and
         compared by then.

@@ -130,7 +130,7 @@ class Plan:
                 raise ConversionError(f"{path}: is there already and no part of the result")
 
     def run(self, overwrite: bool, progress: Progress) -> None:
-        """Does all steps but those that are done.
+        """Does all steps but those that are done; with `overwrite` these too.
 
         FileExistsError for a file that is there with another content, unless `overwrite`.
         """
@@ -141,14 +141,13 @@ class Plan:
         for step in self.steps:
             name = os.path.relpath(step.target, self.root)
             progress.start(name)
-            if os.path.lexists(step.target):
-                if _is_done(step):
-                    progress.kept(name)
-                    progress.advance(step.nbytes)
-                    continue
-                if not overwrite:
+            if os.path.lexists(step.target) and not overwrite:
+                if not _is_done(step):
                     raise FileExistsError(errno.EEXIST, "already exists, with another content", str(step.target))
-            step.run(progress.advance)
+                progress.kept(name)
+                progress.advance(step.nbytes)
+            else:
+                step.run(progress.advance)
         self._remove_unfinished()
 
     def _remove_unfinished(self) -> None:
