@@ -417,7 +417,7 @@ def test_restored_files_are_read_back_before_the_source_is_removed(hub, tmp_path
     assert content(packed) == before
 
 
-# ----------------------------------------------------------------------------------------------- what cannot be converted
+# --------------------------------------------------------------------------------------------- what cannot be converted
 
 
 @pytest.mark.parametrize(

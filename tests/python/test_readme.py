@@ -32,7 +32,7 @@ def test_python_blocks(number, tmp_path, monkeypatch, torch):
     ptwm.torch.save_file(names, "model.ptwm")
     asked = []
     if "transformers" in BLOCKS[number]:
-        # A model as large as the example's is not at hand; that the function does what it says, test_transformers.py shows.
+        # A model as large as the example's is not at hand; what the function does, test_transformers.py shows.
         fake = types.SimpleNamespace(AutoModelForCausalLM=object())
         monkeypatch.setitem(sys.modules, "transformers", fake)
         monkeypatch.setattr(ptwm.transformers, "from_pretrained", lambda *args, **kwargs: asked.append((args, kwargs)))

@@ -16,8 +16,8 @@ import pytest
 VERSION = "0.8.0"
 ARCHIVE = f"safetensors-{VERSION}.tar.gz"
 
-# What importing safetensors gives instead. What ptwm lacks is there for the modules to be importable; the tests that call
-# it are listed below. The private helpers by which tests look at a module's tensors are safetensors' own.
+# What importing safetensors gives instead. What ptwm lacks is there for the modules to be importable; the tests that
+# call it are listed below. The private helpers by which tests look at a module's tensors are safetensors' own.
 SHIM = {
     "__init__.py": """
         from ptwm import SafetensorError, safe_open
