@@ -24,8 +24,12 @@ struct candidates {
 };
 
 static const struct candidates plain_bytes = { 1, { { { 0 }, 0 } } };
-/* Bytes of quantised weights: the top five bits of a two's complement or offset value are its label. */
+/*
+ * Bytes of quantised weights: the top five bits of a two's complement or offset value are its label. Block scales, which
+ * checkpoints keep in bytes too, have few values, and rows that differ.
+ */
 static const struct candidates int8s = { 2, { { { 0 }, 0 }, { { LABEL(1, 3, 5) }, 4 } } };
+static const struct candidates uint8s = { 3, { { { 0 }, 0 }, { { LABEL(1, 3, 5) }, 4 }, { { LABEL(1, 0, 8) }, 4 } } };
 static const struct candidates int16s = { 3, { { { BYTES(2) }, 2 }, { { DELTA(2), BYTES(2) }, 4 }, { { 0 }, 0 } } };
 static const struct candidates int32s = { 3, { { { BYTES(4) }, 2 }, { { DELTA(4), BYTES(4) }, 4 }, { { 0 }, 0 } } };
 static const struct candidates int64s = { 3, { { { BYTES(8) }, 2 }, { { DELTA(8), BYTES(8) }, 4 }, { { 0 }, 0 } } };
@@ -36,15 +40,18 @@ static const struct candidates bf16s = { 4, { { { LABEL(2, 6, 9) }, 4 }, { { LAB
 static const struct candidates f32s = { 4, { { { LABEL(4, 6, 9) }, 4 }, { { LABEL(4, 7, 8) }, 4 }, { { BYTES(4) }, 2 },
                                              { { 0 }, 0 } } };
 static const struct candidates f64s = { 3, { { { LABEL(8, 4, 11) }, 4 }, { { BYTES(8) }, 2 }, { { 0 }, 0 } } };
-static const struct candidates e4m3s = { 3, { { { LABEL(1, 2, 5) }, 4 }, { { LABEL(1, 3, 4) }, 4 }, { { 0 }, 0 } } };
-static const struct candidates e5m2s = { 2, { { { LABEL(1, 2, 5) }, 4 }, { { 0 }, 0 } } };
+static const struct candidates e4m3s = { 4, { { { LABEL(1, 2, 5) }, 4 }, { { LABEL(1, 3, 4) }, 4 }, { { LABEL(1, 0, 8) }, 4 },
+                                               { { 0 }, 0 } } };
+static const struct candidates e5m2s = { 3, { { { LABEL(1, 1, 6) }, 4 }, { { LABEL(1, 2, 5) }, 4 }, { { 0 }, 0 } } };
 static const struct candidates e8m0s = { 2, { { { LABEL(1, 0, 8) }, 4 }, { { 0 }, 0 } } };
+/* Four packed values are three bytes. */
+static const struct candidates f6s = { 2, { { { BYTES(3) }, 2 }, { { 0 }, 0 } } };
 static const struct candidates f4s = { 2, { { { 0 }, 0 }, { { LABEL(0, 0, 4) }, 4 } } };
 
 static const struct candidates *candidates_of(uint32_t dtype)
 {
     switch (dtype) {
-    case PTWM_DTYPE_U8:
+    case PTWM_DTYPE_U8: return &uint8s;
     case PTWM_DTYPE_I8: return &int8s;
     case PTWM_DTYPE_I16:
     case PTWM_DTYPE_U16: return &int16s;
@@ -65,6 +72,8 @@ static const struct candidates *candidates_of(uint32_t dtype)
     case PTWM_DTYPE_F8_E5M2FNUZ: return &e5m2s;
     case PTWM_DTYPE_F8_E8M0: return &e8m0s;
     case PTWM_DTYPE_F4: return &f4s;
+    case PTWM_DTYPE_F6_E2M3:
+    case PTWM_DTYPE_F6_E3M2: return &f6s;
     default: return &plain_bytes;
     }
 }

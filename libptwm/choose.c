@@ -10,6 +10,7 @@
 
 enum {
     DEFAULT_UNIT = 512,
+    MIN_UNIT = 8,
     MAX_UNIT = 4096 /* elements; longer rows are cut, so that a class can follow what changes within them */
 };
 
@@ -31,11 +32,16 @@ static uint64_t round_down(uint64_t limit, uint64_t step)
     return limit / step * step;
 }
 
-/* The elements that share a class: a row, or the largest part of one that a unit may be; else 512. */
-static uint32_t choose_unit(uint64_t row, uint64_t chunk)
+/*
+ * The elements that share a class: a row, or the largest part of one that a unit may be; else 512. What has no kernels
+ * anyhow, the scales of quantised weights above all, has units of rows of any length.
+ */
+static uint32_t choose_unit(const struct ptwm_step *label, uint64_t row, uint64_t chunk)
 {
     const uint64_t limit = chunk < MAX_UNIT ? chunk : MAX_UNIT;
 
+    if (label->width == 1 && label->bits >= 7 && row >= MIN_UNIT && row <= limit)
+        return (uint32_t)row;
     if (row > 0 && row % PTWM_UNIT_GRANULE == 0)
         for (uint64_t unit = round_down(limit < row ? limit : row, PTWM_UNIT_GRANULE); unit > 0; unit -= PTWM_UNIT_GRANULE)
             if (row % unit == 0)
@@ -67,7 +73,7 @@ enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struc
         row_nbytes = 0;
     if (chain->label != NULL) {
         const uint64_t limit = ptwm_chain_n_elements(chain, chunk_nbytes), row = ptwm_chain_n_elements(chain, row_nbytes);
-        unit = choose_unit(row, limit);
+        unit = choose_unit(chain->label, row, limit);
         chunk_nbytes = label_chunk_elements(row, unit, limit);
         chunk_nbytes = chain->label->width == 0 ? chunk_nbytes / 2 : chunk_nbytes * chain->label->width;
     } else if (row_nbytes > 0 && row_nbytes <= chunk_nbytes) {

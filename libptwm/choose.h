@@ -11,6 +11,8 @@
  * zstd may find more than statistics do. repetition.c
  */
 bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes);
+/* The same, with the data's ptwm_xxh3_64: both are bound by memory, which is read once. */
+bool ptwm_hash_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes, uint64_t *hash);
 
 /*
  * Prepares the tail of a segment that is coded with a chain: cuts the data into chunks and units. Rows stay whole where
@@ -26,11 +28,18 @@ enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struc
  */
 struct ptwm_sampled_choice {
     size_t label, rival;
+    uint64_t rival_bits;    /* for n_elements, without tables and the like */
     int64_t advantage_bits; /* negative if the label chain is better anyhow */
+    uint64_t head_bits;     /* what rival's tables and the like take in a chunk */
     uint64_t n_elements;
     bool is_hopeless;       /* the advantage is more than any classes can gain */
 };
 bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled_choice *choice);
+
+/*
+ * Whether a chain is worth an attempt, by a look at a sample. Label rANS over whole bytes is for few values.
+ */
+bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain);
 
 /* Estimates how many bytes a chain would take for the first window of the data. */
 enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,

@@ -14,7 +14,9 @@ enum {
     BYTE_BLOCKS = 256,      /* for elements of a byte: byte chains model the whole of it, which takes more to tell apart */
     MIN_NBYTES = 32 << 10,
     PLANE_NBYTES = 1 << 19, /* the tables of a byte plane are those of so many bytes */
-    MAX_DISADVANTAGE = 32   /* 1 / 32 of the cost is more than classes gain */
+    MAX_VALUES = 62,        /* of bytes that label rANS codes whole, with several tables: as many as are counted, */
+    MAX_EXCEPTIONS = 50,    /* but for one element in so many */
+    MAX_DISADVANTAGE = 32 /* 1 / 32 of the cost is more than classes gain */
 };
 
 /* Blocks at even distances. */
@@ -63,20 +65,35 @@ static uint64_t plane_bits(const uint32_t *histogram, uint64_t n, bool exactly)
     return bits < 8 * n ? bits : 8 * n;
 }
 
-/* The cost of byte planes, each byte of an element of width bytes in its own. */
-static uint64_t bytes_bits(const struct sample *s, unsigned width)
+/* What a plane coded with byte rANS has beside the words: 24 bits in each state tell nothing, a frequency takes 10. */
+static uint64_t rans_head_bits(const uint32_t *histogram)
+{
+    uint64_t bits = 32 * 24 + 34 * 8;
+
+    for (unsigned v = 0; v < 256; v++)
+        bits += histogram[v] > 0 ? 10 : 0;
+    return bits;
+}
+
+/* The cost of byte planes, each byte of an element of width bytes in its own. *head_bits: of a chunk. */
+static uint64_t bytes_bits(const struct sample *s, unsigned width, uint64_t *head_bits)
 {
     const size_t block_nbytes = BLOCK_ELEMENTS * s->width;
     uint64_t bits = 0;
 
+    *head_bits = 0;
     for (unsigned b = 0; b < width; b++) {
+        const uint64_t n = s->n_blocks * BLOCK_ELEMENTS * s->width / width;
+        uint64_t own_bits;
         uint32_t histogram[256] = { 0 };
         for (uint64_t k = 0; k < s->n_blocks; k++) {
             const uint8_t *block = block_at(s, k);
             for (size_t i = b; i < block_nbytes; i += width)
                 histogram[block[i]]++;
         }
-        bits += plane_bits(histogram, s->n_blocks * block_nbytes / width, s->width == 1);
+        own_bits = plane_bits(histogram, n, s->width == 1);
+        *head_bits += own_bits < 8 * n ? rans_head_bits(histogram) : 0;
+        bits += own_bits;
     }
     return bits;
 }
@@ -116,16 +133,17 @@ static uint64_t label_bits(const struct sample *s, const struct ptwm_step *label
 }
 
 /* What a chain would cost, or UINT64_MAX if this cannot tell. */
-static uint64_t chain_bits(const struct sample *s, const struct ptwm_parsed_chain *chain)
+static uint64_t chain_bits(const struct sample *s, const struct ptwm_parsed_chain *chain, uint64_t *head_bits)
 {
     if (chain->n_steps == 0)
-        return bytes_bits(s, 1);
+        return bytes_bits(s, 1, head_bits);
     if (chain->n_steps > 1)
         return UINT64_MAX;
     if (chain->steps[0].kind == PTWM_STEP_BYTES)
-        return chain->steps[0].width == s->width ? bytes_bits(s, s->width) : UINT64_MAX;
+        return chain->steps[0].width == s->width ? bytes_bits(s, s->width, head_bits) : UINT64_MAX;
     if (chain->label == NULL || chain->label->width != s->width || chain->label->bits > 9)
         return UINT64_MAX;
+    *head_bits = 0; /* those of labels are counted once their classes are known */
     return label_bits(s, chain->label);
 }
 
@@ -133,14 +151,15 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
 {
     const enum ptwm_float_kind kind = ptwm_float_kind_of(&spec->chains[0]);
     struct sample s = { spec->data, spec->nbytes, BLOCKS, ptwm_float_width(kind) };
-    uint64_t best = UINT64_MAX, rival = UINT64_MAX;
+    uint64_t best = UINT64_MAX, rival = UINT64_MAX, rival_head_bits = 0;
 
     if (kind == PTWM_FLOAT_NONE || spec->nbytes < MIN_NBYTES)
         return false;
     if (s.width == 1)
         s.n_blocks = spec->nbytes / BLOCK_ELEMENTS < BYTE_BLOCKS ? spec->nbytes / BLOCK_ELEMENTS : BYTE_BLOCKS;
     for (size_t i = 0; i < spec->n_chains; i++) {
-        const uint64_t bits = chain_bits(&s, &spec->chains[i]);
+        uint64_t head_bits;
+        const uint64_t bits = chain_bits(&s, &spec->chains[i], &head_bits);
         bool is_rival;
         if (bits == UINT64_MAX)
             return false;
@@ -149,6 +168,7 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
                    (i > 0 && spec->chains[i].label->bits <= 8 && spec->nbytes <= PTWM_FEW_NBYTES);
         if (is_rival && bits < rival) {
             rival = bits;
+            rival_head_bits = head_bits;
             choice->rival = i;
         } else if (!is_rival && bits < best) {
             best = bits;
@@ -157,8 +177,32 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
     }
     if (rival == UINT64_MAX)
         return false;
+    choice->rival_bits = rival;
+    choice->head_bits = rival_head_bits;
     choice->advantage_bits = (int64_t)best - (int64_t)rival;
     choice->n_elements = n_elements(&s);
     choice->is_hopeless = best > rival + rival / MAX_DISADVANTAGE;
     return true;
+}
+
+bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
+{
+    const uint64_t n_whole = spec->nbytes / BLOCK_ELEMENTS;
+    const struct sample s = { spec->data, spec->nbytes, n_whole < BYTE_BLOCKS ? n_whole : BYTE_BLOCKS, 1 };
+    uint32_t histogram[256] = { 0 };
+    uint64_t n_labels = 0;
+
+    if (chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 || chain->label->bits < 8)
+        return true;
+    for (uint64_t k = 0; k < s.n_blocks; k++)
+        for (size_t i = 0; i < BLOCK_ELEMENTS; i++)
+            histogram[block_at(&s, k)[i]]++;
+    for (unsigned l = 0; l < MAX_VALUES; l++) {
+        unsigned best = 0;
+        for (unsigned v = 1; v < 256; v++)
+            best = histogram[v] > histogram[best] ? v : best;
+        n_labels += histogram[best];
+        histogram[best] = 0;
+    }
+    return n_elements(&s) - n_labels <= n_elements(&s) / MAX_EXCEPTIONS;
 }

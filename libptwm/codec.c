@@ -30,6 +30,7 @@ const char *ptwm_codec_name(uint32_t codec)
     case PTWM_CODEC_ZSTD: return "zstd";
     case PTWM_CODEC_LABEL_RANS: return "label-rans";
     case PTWM_CODEC_TRIM: return "trim";
+    case PTWM_CODEC_CARRIED: return "carried";
     default: return NULL;
     }
 }

@@ -6,7 +6,12 @@
 #include "trim.h"
 #include "window.h"
 
-enum { BLOCK = 512, MAX_UNIT = 4096, CODED_ELEMENTS = 1 << 15 /* at a time: labels stay in the first cache */ };
+enum {
+    BLOCK = 512,
+    MAX_UNIT = 4096,
+    CODED_ELEMENTS = 1 << 15, /* at a time: labels stay in the first cache */
+    FIRST_RESTS_NBYTES = 640  /* a block's rests, of 10 bits each; two blocks' of 3 and less */
+};
 
 /* ------------------------------------------------------------------------------------------------------- memory */
 
@@ -30,7 +35,7 @@ void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptw
     const struct ptwm_bytes empty = { allocator, NULL, 0, 0 };
 
     ptwm_float_scratch_init(&memory->scratch, allocator);
-    memory->shift = memory->histograms = memory->classes = memory->sample = empty;
+    memory->shift = memory->histograms = memory->classes = empty;
     memory->stored[0] = memory->stored[1] = empty;
 }
 
@@ -40,7 +45,6 @@ void ptwm_encode_memory_release(struct ptwm_encode_memory *memory)
     ptwm_bytes_release(&memory->shift);
     ptwm_bytes_release(&memory->histograms);
     ptwm_bytes_release(&memory->classes);
-    ptwm_bytes_release(&memory->sample);
     ptwm_bytes_release(&memory->stored[0]);
     ptwm_bytes_release(&memory->stored[1]);
 }
@@ -55,7 +59,6 @@ void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encod
     w->shift = memory->shift;
     w->histograms = memory->histograms;
     w->classes = memory->classes;
-    w->sample = memory->sample;
 }
 
 void ptwm_float_window_release(struct ptwm_float_window *w, struct ptwm_encode_memory *memory)
@@ -63,7 +66,6 @@ void ptwm_float_window_release(struct ptwm_float_window *w, struct ptwm_encode_m
     memory->shift = w->shift;
     memory->histograms = w->histograms;
     memory->classes = w->classes;
-    memory->sample = w->sample;
     ptwm_label_encoder_release(&w->encoder);
 }
 
@@ -77,6 +79,19 @@ static const uint8_t *raw_at(const struct ptwm_float_window *w, uint64_t element
 static size_t chunk_elements(const struct ptwm_float_window *w, uint64_t chunk)
 {
     return ptwm_tail_chunk_nbytes(w->tail, chunk) / ptwm_float_width(w->kind);
+}
+
+/*
+ * The elements of the tensor's largest chunk, or of a chunk of the usual size if that is more: memory for so many
+ * serves all tensors, so that its pages are fresh only once.
+ */
+static size_t most_elements(const struct ptwm_float_window *w)
+{
+    const uint64_t chunk_nbytes = w->tail->chunk_nbytes, nbytes = w->spec->nbytes, limit = w->spec->chunk_nbytes;
+    const uint64_t own = chunk_nbytes < nbytes ? chunk_nbytes : nbytes;
+    const uint64_t usual = limit < PTWM_DEFAULT_CHUNK_NBYTES ? limit : PTWM_DEFAULT_CHUNK_NBYTES;
+
+    return (size_t)((own > usual ? own : usual) / ptwm_float_width(w->kind));
 }
 
 /* The shifts of BLOCK elements from element on, or NULL. */
@@ -103,13 +118,25 @@ static void bins_at(const struct ptwm_float_window *w, uint64_t element, size_t 
                         shifts_at(w, element + i), bins + i);
 }
 
+/* The labels of m elements by a map of bins; returns the OR of all. */
+static uint8_t labels_at(const struct ptwm_float_window *w, uint64_t element, size_t m, const uint8_t map[PTWM_N_BINS],
+                         uint8_t *labels)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < m; i += BLOCK)
+        any |= ptwm_float_labels(w->kind, raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
+                                 shifts_at(w, element + i), map, labels + i);
+    return any;
+}
+
 /* ------------------------------------------------------------------------------------------------------- shifts */
 
-/* Looks for shifts in a sample of the first window's rows. */
+/* Looks for shifts in a sample of the first window's rows, which takes the memory of the histograms that come later. */
 static enum ptwm_status find_shifts(struct ptwm_float_window *w, uint32_t n_columns, int16_t *shift, bool *pays)
 {
     const size_t n_rows = (size_t)(w->n / n_columns), n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
-    uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->sample, 2 * (uint64_t)n_sampled * n_columns);
+    uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->histograms, 2 * (uint64_t)n_sampled * n_columns);
 
     if (symbols == NULL)
         return PTWM_ERR_MEMORY;
@@ -210,8 +237,7 @@ static enum ptwm_status find_set(struct ptwm_float_window *w)
 
     if (ptwm_bytes_scratch(&w->classes, n_units) == NULL)
         return PTWM_ERR_MEMORY;
-    status = ptwm_label_divide(&counted, &set, w->classes.data, &w->symbols_cost_bits,
-                               &w->undivided_bits);
+    status = ptwm_label_divide(&counted, &set, w->classes.data, &w->symbols_cost_bits, &w->entropy_bits);
     if (status == PTWM_OK) {
         w->set = model->n_sets;
         status = ptwm_label_model_add_set(model, &set);
@@ -312,15 +338,53 @@ static enum ptwm_status put_low(struct chunk *c, struct ptwm_plane_record *recor
     return PTWM_OK;
 }
 
+/* The rests that are carried, or would be. */
+struct first_rests {
+    size_t n_elements; /* that they are of: whole blocks, or all of them if there are fewer; 0 if none are carried */
+    size_t nbytes;     /* of these elements' rests */
+    size_t n_carried;  /* bytes of them */
+    uint8_t packed[FIRST_RESTS_NBYTES];
+};
+
+/* Packs the first elements' rests, if some are to be carried. */
+static void pack_first_rests(const struct chunk *c, struct first_rests *first)
+{
+    const unsigned rest_bits = ptwm_float_rest_bits(c->w->kind);
+    const size_t block_nbytes = BLOCK / 8 * rest_bits, n_carried = 2 * ptwm_label_n_lanes(c->n, c->w->tail->model.unit);
+    const size_t n = ptwm_ceil_div(n_carried, block_nbytes) * BLOCK;
+
+    first->n_elements = n < c->n ? n : c->n;
+    first->nbytes = (size_t)ptwm_rest_nbytes(first->n_elements, rest_bits);
+    ptwm_float_rests(c->w->kind, c->raw, first->n_elements, first->packed);
+    first->n_carried = ptwm_label_n_carried(first->packed, first->nbytes, c->n, c->w->tail->model.unit);
+    if (first->n_carried == 0)
+        first->n_elements = first->nbytes = 0;
+}
+
 /* Ends the rest plane, which has been packed. */
-static void put_rests(struct chunk *c, struct ptwm_plane_record *record)
+static void put_rests(struct chunk *c, size_t n_carried, struct ptwm_plane_record *record)
 {
     const size_t nbytes = (size_t)ptwm_rest_nbytes(c->n, ptwm_float_rest_bits(c->w->kind));
 
-    if (chooses(c) && is_constant(c->stored->data + c->stored->nbytes, nbytes, 1))
+    if (n_carried > 0)
+        end_plane(c, PTWM_CODEC_CARRIED, nbytes - n_carried, record);
+    else if (chooses(c) && is_constant(c->stored->data + c->stored->nbytes, nbytes, 1))
         end_plane(c, PTWM_CODEC_CONSTANT, 1, record);
     else
         end_plane(c, PTWM_CODEC_IDENTITY, nbytes, record);
+}
+
+/* Completes a rest plane, which is the last one so far: nothing is to carry its beginning. */
+static void restore_carried(struct chunk *c, const struct first_rests *carried, struct ptwm_plane_record *record)
+{
+    uint8_t *begin = c->stored->data + c->stored->nbytes - record->stored_nbytes;
+
+    if (record->codec != PTWM_CODEC_CARRIED)
+        return;
+    memmove(begin + carried->n_carried, begin, record->stored_nbytes);
+    memcpy(begin, carried->packed, carried->n_carried);
+    c->stored->nbytes -= record->stored_nbytes;
+    end_plane(c, PTWM_CODEC_IDENTITY, record->stored_nbytes + carried->n_carried, record);
 }
 
 /* ------------------------------------------------------------------------------------------------------- symbols */
@@ -421,15 +485,14 @@ static size_t coded_elements(size_t unit)
 static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chunk *chunk,
                                     const uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], size_t begin, size_t end)
 {
-    const size_t unit = chunk->unit, n_ordered = ptwm_label_n_ordered(c->n, chunk->width);
+    const size_t unit = chunk->unit, n_ordered = ptwm_label_n_ordered(c->n, chunk->width, chunk->unit);
     uint8_t *labels = c->scratch->labels.data;
     enum ptwm_status status = PTWM_OK;
 
     for (size_t u = (end - 1) / unit + 1; u-- > begin / unit && status == PTWM_OK;) {
         const size_t first = u * unit, m = end - first < unit ? end - first : unit;
         uint8_t *own = labels + (first - begin);
-        bins_at(c->w, c->first + first, m, own);
-        if (ptwm_map_bins(own, m, maps[chunk->classes[u]]) >= PTWM_IS_EXCEPTION)
+        if (labels_at(c->w, c->first + first, m, maps[chunk->classes[u]], own) >= PTWM_IS_EXCEPTION)
             status = list_exceptions(c, own, first, m);
     }
     if (n_ordered > begin)
@@ -437,8 +500,10 @@ static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chu
     return status;
 }
 
-/* Packs the rests and codes the labels, some units at a time, from the chunk's end. */
-static enum ptwm_status code_elements(struct chunk *c, struct ptwm_label_coding *coding)
+/*
+ * Packs the rests, but for those that are carried, and codes the labels, some units at a time, from the chunk's end.
+ */
+static enum ptwm_status code_elements(struct chunk *c, const struct first_rests *carried, struct ptwm_label_coding *coding)
 {
     const size_t step = coded_elements(coding->chunk->unit), rest_bits = ptwm_float_rest_bits(c->w->kind);
     uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], *rests = c->stored->data + c->stored->nbytes;
@@ -446,11 +511,15 @@ static enum ptwm_status code_elements(struct chunk *c, struct ptwm_label_coding 
 
     make_maps(c->w, maps);
     c->scratch->listed.nbytes = 0;
+    if (carried->n_carried > 0)
+        memcpy(rests, carried->packed + carried->n_carried, carried->nbytes - carried->n_carried);
     for (size_t end = c->n; end > 0 && status == PTWM_OK;) {
         const size_t begin = (end - 1) / step * step;
-        ptwm_float_rests(c->w->kind, c->raw + begin * ptwm_float_width(c->w->kind), end - begin,
-                         rests + begin / 8 * rest_bits);
+        const size_t from = begin > 0 ? begin : carried->n_elements;
+        ptwm_float_rests(c->w->kind, c->raw + from * ptwm_float_width(c->w->kind), end - from,
+                         rests + from / 8 * rest_bits - carried->n_carried);
         status = make_labels(c, coding->chunk, (const uint8_t(*)[PTWM_N_BINS])maps, begin, end);
+        coding->fetched = begin > 0 ? c->raw + begin * ptwm_float_width(c->w->kind) : NULL;
         if (status == PTWM_OK)
             ptwm_label_code(coding, c->scratch->labels.data, begin, end);
         end = begin;
@@ -472,22 +541,30 @@ static void store_symbols(const struct chunk *c, uint8_t *plane)
     }
 }
 
-/* The symbols, if they are all the same or no smaller as labels; false if they are neither. */
-static bool put_plain_symbols(struct chunk *c, bool is_constant, size_t label_nbytes, struct ptwm_plane_record *record)
+/*
+ * The symbols, if they are all the same or no smaller as labels; false if they are neither. records: of the rest plane,
+ * which is then stored in full, and of this one.
+ */
+static bool put_plain_symbols(struct chunk *c, bool is_constant, size_t label_nbytes, const struct first_rests *carried,
+                              struct ptwm_plane_record records[2])
 {
     const size_t size = ptwm_float_bits(c->w->kind) > 8 ? 2 : 1;
-    uint8_t *plane = c->stored->data + c->stored->nbytes; /* has room for all of it */
+    uint8_t *plane; /* has room for all of it */
 
+    if (!is_constant && label_nbytes < c->n * size)
+        return false;
+    restore_carried(c, carried, &records[0]);
+    plane = c->stored->data + c->stored->nbytes;
     if (is_constant) {
         const uint32_t symbol = symbol_at(c->w, c->first);
         plane[0] = (uint8_t)symbol;
         plane[1] = (uint8_t)(symbol >> 8);
-        end_plane(c, PTWM_CODEC_CONSTANT, size, record);
-    } else if (label_nbytes >= c->n * size) {
+        end_plane(c, PTWM_CODEC_CONSTANT, size, &records[1]);
+    } else {
         store_symbols(c, plane);
-        end_plane(c, PTWM_CODEC_IDENTITY, c->n * size, record);
+        end_plane(c, PTWM_CODEC_IDENTITY, c->n * size, &records[1]);
     }
-    return is_constant || label_nbytes >= c->n * size;
+    return true;
 }
 
 /* The rest and the symbol plane. */
@@ -498,20 +575,24 @@ static enum ptwm_status put_elements(struct chunk *c, struct ptwm_plane_record r
     const struct ptwm_label_chunk chunk = { c->n, (uint8_t)ptwm_float_width(w->kind), w->tail->model.unit, w->set, classes };
     const bool constant = chooses(c) && symbols_are_constant(c);
     struct ptwm_label_coding coding;
+    struct first_rests carried;
     size_t nbytes, n_exceptions;
-    uint8_t *room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)c->n);
+    uint8_t *room = ptwm_bytes_scratch(&c->scratch->words, 2 * (uint64_t)most_elements(w));
 
     if (room == NULL || ptwm_bytes_scratch(&c->scratch->labels, coded_elements(chunk.unit)) == NULL)
         return PTWM_ERR_MEMORY;
-    ptwm_label_begin(&coding, &w->encoder, &chunk, room);
-    if (code_elements(c, &coding) != PTWM_OK || store_exceptions(c, &n_exceptions) != PTWM_OK)
+    pack_first_rests(c, &carried);
+    /* Words are written from the room's end. */
+    ptwm_label_begin(&coding, &w->encoder, &chunk, carried.n_carried > 0 ? carried.packed : NULL,
+                     room + 2 * (most_elements(w) - c->n));
+    if (code_elements(c, &carried, &coding) != PTWM_OK || store_exceptions(c, &n_exceptions) != PTWM_OK)
         return PTWM_ERR_MEMORY;
-    put_rests(c, &records[0]);
+    put_rests(c, carried.n_carried, &records[0]);
     if (ptwm_bytes_reserve(c->stored, ptwm_label_end_bound(&coding, c->scratch->exceptions.nbytes) + 2 * c->n) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     nbytes = ptwm_label_end(&coding, n_exceptions, c->scratch->exceptions.data, c->scratch->exceptions.nbytes,
                             c->stored->data + c->stored->nbytes);
-    if (!chooses(c) || !put_plain_symbols(c, constant, nbytes, &records[1]))
+    if (!chooses(c) || !put_plain_symbols(c, constant, nbytes, &carried, records))
         end_plane(c, PTWM_CODEC_LABEL_RANS, nbytes, &records[1]);
     return PTWM_OK;
 }
@@ -522,12 +603,13 @@ enum ptwm_status ptwm_float_encode_chunk(const struct ptwm_float_window *w, uint
 {
     struct chunk c = { w, NULL, ptwm_tail_first_element(w->tail, chunk), chunk_elements(w, chunk), scratch, stored };
     const uint32_t n_low = ptwm_float_n_low(w->kind);
-    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * c.n + ptwm_rest_nbytes(c.n, ptwm_float_rest_bits(w->kind));
+    const size_t most = most_elements(w);
+    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * most + ptwm_rest_nbytes(most, ptwm_float_rest_bits(w->kind));
     enum ptwm_status status = PTWM_OK;
 
     c.raw = raw_at(w, c.first);
     /* The whole chunk at once, with what its labels take when they have few exceptions. */
-    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)c.n + 1024) != PTWM_OK)
+    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)most + 1024) != PTWM_OK)
         status = PTWM_ERR_MEMORY;
     if (status == PTWM_OK && n_low > 0)
         status = put_low(&c, &records[0]);

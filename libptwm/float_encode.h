@@ -17,12 +17,11 @@ struct ptwm_float_window {
     uint64_t first_element, n; /* of the window, counted from the segment's start; their number */
     struct ptwm_label_bins bins;
     struct ptwm_bytes shift;      /* of the columns, u16, wrapped and extended so that blocks load straight */
-    struct ptwm_bytes histograms; /* of the units, u16 */
+    struct ptwm_bytes histograms; /* of the units, u16; before that, rows that shifts are looked for in */
     struct ptwm_bytes classes;    /* of the units */
-    struct ptwm_bytes sample;     /* rows that shifts are looked for in */
     uint32_t set;
     uint64_t symbols_cost_bits;   /* estimate */
-    uint64_t undivided_bits;      /* the same without classes */
+    uint64_t entropy_bits;        /* of the symbols, shifted, if they had no classes and tables were free */
     struct ptwm_label_encoder encoder;
 };
 
@@ -39,7 +38,7 @@ void ptwm_float_scratch_release(struct ptwm_float_scratch *scratch);
  */
 struct ptwm_encode_memory {
     struct ptwm_float_scratch scratch;
-    struct ptwm_bytes shift, histograms, classes, sample;
+    struct ptwm_bytes shift, histograms, classes;
     struct ptwm_bytes stored[2]; /* results, one of which can be written while the other is made */
 };
 void ptwm_encode_memory_init(struct ptwm_encode_memory *memory, const struct ptwm_allocator *allocator);

@@ -14,14 +14,14 @@ struct step {
 static const struct step steps[] = {
     [PTWM_FLOAT_NONE] = { 0, 0, 0 },  [PTWM_FLOAT_B16_9] = { 2, 6, 9 }, [PTWM_FLOAT_B16_8] = { 2, 7, 8 },
     [PTWM_FLOAT_F32_9] = { 4, 6, 9 }, [PTWM_FLOAT_F32_8] = { 4, 7, 8 }, [PTWM_FLOAT_F16_6] = { 2, 9, 6 },
-    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },
+    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },  [PTWM_FLOAT_F8_6] = { 1, 1, 6 }, [PTWM_FLOAT_I8_5] = { 1, 3, 5 },
 };
 
 enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain)
 {
     if (chain->n_steps != 1 || chain->label == NULL)
         return PTWM_FLOAT_NONE;
-    for (int k = PTWM_FLOAT_B16_9; k <= PTWM_FLOAT_F8_5; k++)
+    for (int k = PTWM_FLOAT_B16_9; k < PTWM_N_FLOAT_KINDS; k++)
         if (steps[k].width == chain->label->width && steps[k].shift == chain->label->shift &&
             steps[k].bits == chain->label->bits)
             return (enum ptwm_float_kind)k;
@@ -91,7 +91,9 @@ static inline void rests_of(struct step s, const uint8_t *raw, size_t n, uint16_
     case PTWM_FLOAT_F32_9: function((struct step){ 4, 6, 9 }, __VA_ARGS__); break;      \
     case PTWM_FLOAT_F32_8: function((struct step){ 4, 7, 8 }, __VA_ARGS__); break;      \
     case PTWM_FLOAT_F16_6: function((struct step){ 2, 9, 6 }, __VA_ARGS__); break;      \
-    default: function((struct step){ 1, 2, 5 }, __VA_ARGS__); break;                    \
+    case PTWM_FLOAT_F8_5: function((struct step){ 1, 2, 5 }, __VA_ARGS__); break;       \
+    case PTWM_FLOAT_F8_6: function((struct step){ 1, 1, 6 }, __VA_ARGS__); break;       \
+    default: function((struct step){ 1, 3, 5 }, __VA_ARGS__); break;                    \
     }
 
 static void symbols_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)
@@ -131,6 +133,13 @@ static uint8_t map_c99(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
         any |= bins[i];
     }
     return any;
+}
+
+static uint8_t labels_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+{
+    bins_c99(kind, raw, n, first, shift, labels);
+    return map_c99(labels, n, map);
 }
 
 static void rests_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed)
@@ -177,6 +186,9 @@ static void lane_order_c99(uint8_t *labels, size_t n)
     (ptwm_cpu_level() == PTWM_CPU_AVX512 ? name##_avx512(__VA_ARGS__)             \
      : ptwm_cpu_level() == PTWM_CPU_AVX2 ? name##_avx2(__VA_ARGS__)               \
                                          : name##_c99(__VA_ARGS__))
+#elif defined(PTWM_ARM)
+#include "arm/float_split_impl.h"
+#define SELECT(name, ...) (ptwm_cpu_level() == PTWM_CPU_NEON ? name##_neon(__VA_ARGS__) : name##_c99(__VA_ARGS__))
 #else
 #define SELECT(name, ...) name##_c99(__VA_ARGS__)
 #endif
@@ -204,9 +216,10 @@ void ptwm_count_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BI
     count_c99(bins, n, histogram);
 }
 
-uint8_t ptwm_map_bins(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
+uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
-    return SELECT(map, bins, n, map);
+    return SELECT(labels, kind, raw, n, first, shift, map, labels);
 }
 
 void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed)

@@ -17,7 +17,10 @@ enum ptwm_float_kind {
     PTWM_FLOAT_F32_9, /* label(4, 6, 9) */
     PTWM_FLOAT_F32_8, /* label(4, 7, 8) */
     PTWM_FLOAT_F16_6, /* label(2, 9, 6): float16, exponent and a mantissa bit */
-    PTWM_FLOAT_F8_5   /* label(1, 2, 5) */
+    PTWM_FLOAT_F8_5,  /* label(1, 2, 5): float8_e4m3, exponent and a mantissa bit */
+    PTWM_FLOAT_F8_6,  /* label(1, 1, 6): float8_e5m2, the same */
+    PTWM_FLOAT_I8_5,  /* label(1, 3, 5): no float, but bytes of quantised weights, coded like one */
+    PTWM_N_FLOAT_KINDS
 };
 /* The kind of a chain that is one such step and nothing else, or PTWM_FLOAT_NONE. */
 enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain);
@@ -37,8 +40,9 @@ void ptwm_float_bins(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, ui
                      uint8_t *bins);
 /* The histogram of n <= PTWM_MAX_COUNTED_UNIT bins. */
 void ptwm_count_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS]);
-/* Replaces each bin b by map[b]; returns the OR of the results. */
-uint8_t ptwm_map_bins(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS]);
+/* The labels map[b] of elements whose bins b would be those of ptwm_float_bins; returns the OR of all. */
+uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels);
 
 /* Packs the rests of n elements into ptwm_rest_nbytes(n, rest_bits) bytes. */
 void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed);

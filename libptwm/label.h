@@ -20,7 +20,7 @@ enum {
     PTWM_MAX_SETS = 65536,
     PTWM_MAX_UNIT = 1 << 20,
     PTWM_MAX_COLUMNS = 1 << 20,
-    PTWM_UNIT_GRANULE = 128,
+    PTWM_UNIT_GRANULE = 128, /* units that are no multiples of this take fewer lanes than PTWM_MAX_LANES */
     PTWM_MAX_LANES = 128,
     PTWM_SHIFT_MARGIN = 512,
     PTWM_FREQUENCY_TOTAL = 65536,
@@ -114,20 +114,29 @@ enum ptwm_status ptwm_label_find_set(const struct ptwm_allocator *allocator, con
 enum ptwm_status ptwm_label_find_shifts(const struct ptwm_allocator *allocator, const uint16_t *symbols, size_t n_rows,
                                         uint32_t n_columns, unsigned bits, uint32_t step, int16_t *shift, bool *pays);
 
+/*
+ * What n symbols' label rANS can carry of the chunk's rest plane: how many of its first bytes, which then need not be
+ * stored. Two for each lane; 0 if the plane is shorter, or if they are all the same, as they are if all of it is constant.
+ */
+size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n, uint32_t unit);
+
 /* A capacity that ptwm_label_encode never exceeds for n symbols. */
 size_t ptwm_label_bound(size_t n);
 /*
  * Codes a chunk of n >= 1 symbols with set number set of model; classes has the class of each unit of the chunk. dst
- * has room for ptwm_label_bound(n) bytes. Symbols that the class's table lacks become exceptions. PTWM_ERR_MEMORY.
+ * has room for ptwm_label_bound(n) bytes. Symbols that the class's table lacks become exceptions. carried: two bytes a
+ * lane that decoding is to give back, or NULL. PTWM_ERR_MEMORY.
  */
 enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
-                                   const uint16_t *symbols, size_t n, uint8_t *dst, size_t *dst_nbytes,
-                                   struct ptwm_error *error);
+                                   const uint16_t *symbols, size_t n, const uint8_t *carried, uint8_t *dst,
+                                   size_t *dst_nbytes, struct ptwm_error *error);
 /*
  * Decodes a chunk of exactly n >= 1 symbols from exactly src_nbytes untrusted bytes. Each symbol stored is < 2^bits.
+ * n_carried: 0, or the number of bytes at carried, which must be what the chunk carries: two a lane.
  * PTWM_ERR_PLANE, PTWM_ERR_CHECKSUM (the head's CRC), PTWM_ERR_MEMORY.
  */
 enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const uint8_t *src, size_t src_nbytes,
-                                   uint16_t *symbols, size_t n, struct ptwm_error *error);
+                                   uint16_t *symbols, size_t n, uint8_t *carried, size_t n_carried,
+                                   struct ptwm_error *error);
 
 #endif

@@ -76,12 +76,12 @@ enum ptwm_status ptwm_label_find_set(const struct ptwm_allocator *allocator, con
                          ptwm_alloc(allocator, n_counts, sizeof *s.histograms) };
     const struct ptwm_label_counted counted = { allocator, &bins, n, bits, unit, n_units, s.histograms };
     enum ptwm_status status = PTWM_ERR_MEMORY;
-    uint64_t undivided_bits;
+    uint64_t entropy_bits;
 
     if (s.histogram != NULL && s.bin != NULL && s.histograms != NULL) {
         choose_bins(&s, symbols, n, bits, &bins);
         count_units(&s, symbols, &bins, &counted);
-        status = ptwm_label_divide(&counted, set, classes, cost_bits, &undivided_bits);
+        status = ptwm_label_divide(&counted, set, classes, cost_bits, &entropy_bits);
     }
     ptwm_release(allocator, s.histogram, n_symbols, sizeof *s.histogram);
     ptwm_release(allocator, s.bin, n_symbols, 1);

@@ -59,9 +59,9 @@ struct ptwm_label_counted {
     const uint16_t *histograms; /* PTWM_N_BINS for each unit */
 };
 
-/* ptwm_label_find_set of label.h, from the counts. *undivided_bits is what one class for all units would cost. */
+/* ptwm_label_find_set of label.h, from the counts. *entropy_bits: of all units' bins together. */
 enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, struct ptwm_label_set *set,
-                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *undivided_bits);
+                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *entropy_bits);
 
 /*
  * Assigns each step-th unit of n_units to the class that codes it with the fewest bits (of equals the first), and adds

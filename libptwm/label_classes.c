@@ -5,6 +5,7 @@
  */
 #include "cpu_features.h"
 #include "label_analyse.h"
+#include "label_encode.h"
 #include "log2_fixed.h"
 
 enum {
@@ -98,9 +99,8 @@ static uint64_t estimate_costs(const struct ptwm_table_maker *maker, const uint3
         total += 4 * (uint64_t)counts[b] + 1;
     log_total = ptwm_log2_fixed(total);
     for (uint32_t b = 0; b < PTWM_N_BINS; b++) {
-        uint64_t cost = maker->exception_cost;
-        if (b != PTWM_OTHER_BIN && log_total - ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1) < cost)
-            cost = log_total - ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1);
+        const uint64_t own = log_total - ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1);
+        const uint64_t cost = b != PTWM_OTHER_BIN && own < maker->exception_cost ? own : maker->exception_cost;
         costs[b] = scaled_cost(cost);
         sum += counts[b] * cost;
     }
@@ -132,6 +132,8 @@ static void start_division(const struct ptwm_label_counted *counted, struct divi
     for (size_t u = 0; u < counted->n_units; u += step)
         n_of_mean[means[total++]]++;
     for (uint32_t i = 0; i < N_MEANS; i++) {
+        if (n_of_mean[i] == 0) /* as nearly all, for which a division is too much */
+            continue;
         class_of_mean[i] = (uint8_t)((below + n_of_mean[i] / 2) * division->n_classes / (total + 1));
         below += n_of_mean[i];
     }
@@ -191,7 +193,7 @@ static uint64_t division_cost(const struct ptwm_label_counted *counted, const st
 {
     uint64_t bits = 8 + (uint64_t)counted->n_units * ptwm_ceil_log2(division->n_classes);
     uint64_t n_heads = ptwm_ceil_div(counted->n, CHUNK_SYMBOLS);
-    uint64_t n_lanes = counted->n >= 16384 ? 128 : counted->n >= 1024 ? 32 : 4;
+    uint64_t n_lanes = ptwm_label_n_lanes(counted->n, counted->unit);
 
     *n_exceptions = 0;
     for (uint32_t z = 0; z < division->n_classes; z++) {
@@ -272,7 +274,7 @@ static void unite(const struct ptwm_label_counted *counted, const struct divisio
 }
 
 enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, struct ptwm_label_set *set,
-                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *undivided_bits)
+                                   uint8_t *classes, uint64_t *cost_bits, uint64_t *entropy_bits)
 {
     const size_t step = counted->n_units / SUBSET_UNITS + 1, n_means = (size_t)ptwm_ceil_div(counted->n_units, step);
     uint16_t *means = ptwm_alloc(counted->allocator, n_means, sizeof *means);
@@ -303,7 +305,7 @@ enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, str
     division.n_classes = best_n_classes;
     divide_all(counted, &division, best_costs);
     unite(counted, &division, &whole);
-    *undivided_bits = whole.cost_bits;
+    *entropy_bits = ptwm_entropy_fixed(whole.counts[0], PTWM_N_BINS) / PTWM_LOG2_ONE;
     if (whole.cost_bits <= division.cost_bits) {
         memset(classes, 0, counted->n_units);
         *set = whole.set;

@@ -113,6 +113,9 @@ enum ptwm_status ptwm_label_read_head(struct ptwm_label_head *head, const struct
     if (src->failed || lanes_code > 2)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: bad lanes");
     head->n_lanes = lanes_code == 0 ? 4 : lanes_code == 1 ? 32 : 128;
+    if (head->n_lanes == PTWM_MAX_LANES && model->unit % PTWM_UNIT_GRANULE != 0)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: %u lanes for units of %lu", head->n_lanes,
+                         (unsigned long)model->unit);
     if (set >= model->n_sets)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: no such set");
     head->set = &model->sets[set];
@@ -226,53 +229,85 @@ static bool decode_unit(struct decoder *decoder, const struct class_decoder *cla
     return true;
 }
 
+/* Checks the end, and takes out what the states carry. */
 static enum ptwm_status check_end(const struct ptwm_label_head *head, const uint32_t *states, const uint8_t *words,
-                                  const uint8_t *words_end, struct ptwm_error *error)
+                                  const uint8_t *words_end, uint8_t *carried, size_t n_carried, struct ptwm_error *error)
 {
     if (words != words_end)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: words left over");
-    for (unsigned lane = 0; lane < head->n_lanes; lane++)
-        if (states[lane] != PTWM_STATE_END)
+    if (n_carried != 0 && n_carried != 2 * head->n_lanes)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: %u lanes do not carry %zu bytes", head->n_lanes, n_carried);
+    for (unsigned lane = 0; lane < head->n_lanes; lane++) {
+        if (n_carried == 0 ? states[lane] != PTWM_STATE_END : states[lane] >> 16 != 1)
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: wrong state at the end");
+        if (n_carried != 0)
+            ptwm_store16(carried + 2 * lane, (uint16_t)states[lane]);
+    }
     return PTWM_OK;
 }
 
+/* The same for units that groups of lanes do not fit: the elements from begin to end, one by one. */
+static bool decode_elements(struct decoder *decoder, const struct class_decoder *class, uint16_t *symbols, size_t begin,
+                            size_t end)
+{
+    while (begin < end) {
+        const size_t stop = end - begin < PTWM_MAX_LANES ? end : begin + PTWM_MAX_LANES;
+        const uint8_t *words;
+
+        secure_words(decoder);
+        words = decoder->words;
+        for (; begin < stop; begin++) {
+            uint32_t *state = &decoder->states[begin % decoder->n_lanes];
+            *state = step(class, *state, &words, &symbols[begin]);
+        }
+        decoder->words = words;
+        if (words > decoder->words_end)
+            return false;
+    }
+    return true;
+}
+
 static enum ptwm_status decode_units(struct decoder *decoder, const struct ptwm_label_head *head, size_t unit,
-                                     uint16_t *symbols, size_t n, struct ptwm_error *error)
+                                     uint16_t *symbols, size_t n, uint8_t *carried, size_t n_carried,
+                                     struct ptwm_error *error)
 {
     struct ptwm_label_classes classes = ptwm_label_classes_begin(head);
     uint8_t class;
 
     for (size_t begin = 0; begin < n; begin += unit) {
+        const size_t m = n - begin < unit ? n - begin : unit;
         if (!ptwm_label_classes_next(&classes, &class))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: no such class");
-        if (!decode_unit(decoder, &decoder->by_class[class], symbols + begin, n - begin < unit ? n - begin : unit))
+        if (unit % head->n_lanes == 0 ? !decode_unit(decoder, &decoder->by_class[class], symbols + begin, m)
+                                      : !decode_elements(decoder, &decoder->by_class[class], symbols, begin, begin + m))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too few words");
     }
     if (classes.reader.pool != 0)
         return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: unused bits behind classes are not zero");
-    return check_end(head, decoder->states, decoder->words, decoder->words_end, error);
+    return check_end(head, decoder->states, decoder->words, decoder->words_end, carried, n_carried, error);
 }
 
 enum ptwm_status ptwm_label_decode_end(const struct ptwm_label_head *head, const struct ptwm_label_model *model,
                                        const uint32_t *states, const uint8_t *group_class, const uint8_t *words,
-                                       const uint8_t *words_end, uint16_t *symbols, size_t m, struct ptwm_error *error)
+                                       const uint8_t *words_end, uint16_t *symbols, size_t m, uint8_t *carried,
+                                       size_t n_carried, struct ptwm_error *error)
 {
     struct decoder decoder;
 
     if (m == 0)
-        return check_end(head, states, words, words_end, error);
+        return check_end(head, states, words, words_end, carried, n_carried, error);
     begin_decoding(&decoder, head, model, states, words, words_end);
     for (size_t begin = 0; begin < m; begin += PTWM_UNIT_GRANULE) {
         size_t n = m - begin < PTWM_UNIT_GRANULE ? m - begin : PTWM_UNIT_GRANULE;
         if (!decode_unit(&decoder, &decoder.by_class[group_class[begin / PTWM_UNIT_GRANULE]], symbols + begin, n))
             return ptwm_fail(error, PTWM_ERR_PLANE, "label rANS: too few words");
     }
-    return check_end(head, decoder.states, decoder.words, decoder.words_end, error);
+    return check_end(head, decoder.states, decoder.words, decoder.words_end, carried, n_carried, error);
 }
 
 enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const uint8_t *src, size_t src_nbytes,
-                                   uint16_t *symbols, size_t n, struct ptwm_error *error)
+                                   uint16_t *symbols, size_t n, uint8_t *carried, size_t n_carried,
+                                   struct ptwm_error *error)
 {
     struct ptwm_cursor cursor = ptwm_cursor_make(src, src_nbytes);
     struct ptwm_exceptions exceptions;
@@ -283,7 +318,7 @@ enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const u
     if (status != PTWM_OK)
         return status;
     begin_decoding(&decoder, &head, model, head.states, cursor.next, cursor.end);
-    status = decode_units(&decoder, &head, model->unit, symbols, n, error);
+    status = decode_units(&decoder, &head, model->unit, symbols, n, carried, n_carried, error);
     if (status != PTWM_OK)
         return status;
     exceptions = ptwm_exceptions_begin(&head, model->bits, n);

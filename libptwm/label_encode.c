@@ -16,20 +16,29 @@ size_t ptwm_label_bound(size_t n)
 {
     /*
      * Words take 2 n bytes at most. Exceptions take 3 n: a distance of k bytes passes over at least k elements, its own
-     * included, and a symbol takes 2. Classes take 3 bits for each 128 elements. Lanes, set, n_exceptions, states and CRC
+     * included, and a symbol takes 2. Classes take 3 bits a unit. Lanes, set, n_exceptions, states and CRC
      * take at most 1 + 3 + 10 + 4 * 128 + 4.
      */
-    return 5 * n + n / 256 + 640;
+    return 5 * n + n / 2 + 640;
 }
 
-uint32_t ptwm_label_n_lanes(size_t n)
+uint32_t ptwm_label_n_lanes(size_t n, uint32_t unit)
 {
+    if (unit % PTWM_UNIT_GRANULE != 0) /* no kernels, and states cost more than such planes, which are small, can bear */
+        return n >= 65536 ? 32 : 4;
     return n >= 16384 ? 128 : n >= 1024 ? 32 : 4;
 }
 
-size_t ptwm_label_n_ordered(size_t n, uint8_t width)
+size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n, uint32_t unit)
 {
-    return width == 1 && ptwm_label_n_lanes(n) == LANES ? n / LANES * LANES : 0;
+    const size_t n_carried = 2 * (size_t)ptwm_label_n_lanes(n, unit);
+
+    return rest_nbytes >= n_carried && memcmp(rest, rest + 1, n_carried - 1) != 0 ? n_carried : 0;
+}
+
+size_t ptwm_label_n_ordered(size_t n, uint8_t width, uint32_t unit)
+{
+    return width == 1 && ptwm_label_n_lanes(n, unit) == LANES ? n / LANES * LANES : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------- tables */
@@ -91,13 +100,12 @@ static void fill_cells(struct ptwm_class_encoder *class, const struct piece *pie
     uint32_t next_cell = 0;
 
     memset(p->limits, 255, sizeof p->limits);
-    p->is_usable = true;
+    p->n_limits = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct piece *piece = &pieces[i];
         uint32_t last = (piece->rank + piece->n - 1) / PTWM_PIECE_CELL_RANKS, cell = piece->rank / PTWM_PIECE_CELL_RANKS;
 
-        p->high[i] = (uint8_t)((piece->begin - piece->rank) / PTWM_FREQUENCY_GRANULE);
-        p->bucket[i] = (uint8_t)piece->bucket;
+        p->place[i] = (uint16_t)((piece->begin - piece->rank) * PTWM_MAX_LABELS + piece->bucket);
         if (piece->rank == 0) {
             p->first_cell[piece->label] = (uint8_t)next_cell;
             next_cell += (uint32_t)ptwm_ceil_div(class->labels[piece->label].frequency, PTWM_PIECE_CELL_RANKS);
@@ -108,13 +116,31 @@ static void fill_cells(struct ptwm_class_encoder *class, const struct piece *pie
             while (k < PTWM_PIECE_LIMITS && p->limits[k][at] != 255)
                 k++;
             if (k < PTWM_PIECE_LIMITS)
-                p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE);
-            else
-                p->is_usable = false;
+                p->limits[k][at] = (uint8_t)(piece->rank % PTWM_PIECE_CELL_RANKS / 4 - 1);
+            p->n_limits = p->n_limits > k + 1 ? p->n_limits : k + 1;
             cell++;
         }
         for (; cell <= last; cell++)
             p->first_piece[p->first_cell[piece->label] + cell] = (uint8_t)i;
+    }
+}
+
+static void set_divisor(struct ptwm_label_divisors *d, uint32_t label, uint32_t frequency, uint32_t first_slot)
+{
+    uint32_t shift = 0;
+
+    while ((frequency << shift & 0x8000) == 0)
+        shift++;
+    d->frequency[label] = (uint16_t)frequency;
+    d->shift[label] = (uint16_t)shift;
+    d->divisor[label] = (uint16_t)(frequency << shift);
+    d->reciprocal[label] = (uint16_t)(UINT32_MAX / (frequency << shift) - 65536);
+    d->first_slot[label] = (uint16_t)first_slot;
+    for (unsigned b = 0; b < 2; b++) {
+        d->bytes[0][b][label] = (uint8_t)(frequency >> (8 * b));
+        d->bytes[1][b][label] = (uint8_t)(1u << shift >> (8 * b));
+        d->bytes[2][b][label] = (uint8_t)(d->reciprocal[label] >> (8 * b));
+        d->bytes[3][b][label] = (uint8_t)(first_slot >> (8 * b));
     }
 }
 
@@ -132,11 +158,7 @@ static void build_class(struct ptwm_class_encoder *class, const struct ptwm_labe
         slot += table->frequency[i] / PTWM_FREQUENCY_GRANULE;
         if (table->frequency[i] > table->frequency[class->most_frequent])
             class->most_frequent = (uint8_t)i;
-        class->packed[i] = label->frequency | label->first_slot << 16;
-        /* 3 / 2^24 less: see the kernels for what that is for. */
-        class->reciprocals[i] = (float)((1.0 - 3.0 / 16777216) / label->frequency);
-        for (unsigned b = 0; b < 4; b++)
-            class->packed_bytes[b][i] = (uint8_t)(class->packed[i] >> (8 * b));
+        set_divisor(&class->divisors, i, label->frequency, label->first_slot);
     }
     n = list_pieces(table, pieces);
     for (uint32_t i = 0; i < n; i++)
@@ -166,6 +188,17 @@ void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder)
 
 /* ------------------------------------------------------------------------------------------------- words */
 
+static inline uint32_t load_state(const struct ptwm_label_states *states, size_t lane)
+{
+    return (uint32_t)states->high[lane] << 16 | states->low[lane];
+}
+
+static inline void store_state(struct ptwm_label_states *states, size_t lane, uint32_t state)
+{
+    states->low[lane] = (uint16_t)state;
+    states->high[lane] = (uint16_t)(state >> 16);
+}
+
 /* Codes one label on a lane; there is room for a word before words, so that the store that does not count stays inside. */
 static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint32_t label, uint32_t *state,
                                     uint8_t *words)
@@ -188,24 +221,32 @@ static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_cla
                          const uint8_t *labels, size_t begin, size_t m)
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
-    const bool ordered = begin + m <= ptwm_label_n_ordered(chunk->n, chunk->width);
+    const bool ordered = begin + m <= ptwm_label_n_ordered(chunk->n, chunk->width, chunk->unit);
     uint8_t element[PTWM_MAX_LANES]; /* of each lane, or LANES */
 
     memset(element, LANES, sizeof element);
     for (uint32_t i = 0; i < m; i++)
         element[ordered ? i : ptwm_label_lane(i, n_lanes, chunk->width)] = (uint8_t)i;
     for (uint32_t lane = n_lanes; lane-- > 0;)
-        if (element[lane] < LANES)
-            coding->words = encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &coding->states[lane],
-                                         coding->words);
+        if (element[lane] < LANES) {
+            uint32_t state = load_state(&coding->states, lane);
+            coding->words = encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &state, coding->words);
+            store_state(&coding->states, lane, state);
+        }
 }
 
 /* Codes n labels, a multiple of LANES, of one class. */
-static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n, uint32_t *states,
-                               uint8_t *words)
+static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                               struct ptwm_label_states *states, uint8_t *words)
 {
+    uint32_t whole[LANES];
+
+    for (unsigned i = 0; i < LANES; i++)
+        whole[i] = load_state(states, i);
     for (size_t i = n; i-- > 0;)
-        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, &states[i % LANES], words);
+        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, &whole[i % LANES], words);
+    for (unsigned i = 0; i < LANES; i++)
+        store_state(states, i, whole[i]);
     return words;
 }
 
@@ -213,7 +254,8 @@ static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uin
 #include "x86/label_encode_impl.h"
 #endif
 
-typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t, uint32_t *, uint8_t *);
+typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t,
+                                  struct ptwm_label_states *, uint8_t *);
 
 static encode_run_fn select_encode_run(void)
 {
@@ -229,19 +271,32 @@ static encode_run_fn select_encode_run(void)
 /* ------------------------------------------------------------------------------------------------- chunks */
 
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
-                      const struct ptwm_label_chunk *chunk, uint8_t *room)
+                      const struct ptwm_label_chunk *chunk, const uint8_t *carried, uint8_t *room)
 {
     coding->encoder = encoder;
     coding->chunk = chunk;
     coding->words = coding->words_end = room + 2 * chunk->n;
+    coding->fetched = NULL;
     for (uint32_t i = 0; i < LANES; i++)
-        coding->states[i] = STATE_START;
+        store_state(&coding->states, i, STATE_START);
+    for (uint32_t i = 0; carried != NULL && i < ptwm_label_n_lanes(chunk->n, chunk->unit); i++)
+        coding->states.low[i] = ptwm_load16(carried + 2 * i);
+}
+
+/* Fetches nbytes of what the caller will read next into the caches, backwards. */
+static void fetch(struct ptwm_label_coding *coding, size_t nbytes)
+{
+#if defined(__GNUC__)
+    for (size_t i = 0; i < nbytes; i += 64)
+        __builtin_prefetch(coding->fetched - i - 1, 0, 2);
+#endif
+    coding->fetched -= nbytes;
 }
 
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
-    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
+    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n, chunk->unit);
     const encode_run_fn encode_run = select_encode_run();
 
     while (end > begin) {
@@ -249,8 +304,17 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
         const struct ptwm_class_encoder *class = &coding->encoder->by_class[chunk->classes[unit]];
         const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
 
-        if (n_lanes == LANES && m == LANES) {
-            coding->words = encode_run(class, labels + (first - begin), end - first, coding->states, coding->words);
+        if (chunk->unit % n_lanes != 0) { /* element by element: groups of lanes do not fit units */
+            while (end-- > first) {
+                uint32_t state = load_state(&coding->states, end % n_lanes);
+                coding->words = encode_label(class, labels[end - begin] & PTWM_LABEL_MASK, &state, coding->words);
+                store_state(&coding->states, end % n_lanes, state);
+            }
+            end++;
+        } else if (n_lanes == LANES && m == LANES) {
+            if (coding->fetched != NULL)
+                fetch(coding, (end - first) * chunk->width);
+            coding->words = encode_run(class, labels + (first - begin), end - first, &coding->states, coding->words);
             end = first;
         } else {
             end -= m;
@@ -262,7 +326,7 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
 size_t ptwm_label_end_bound(const struct ptwm_label_coding *coding, size_t exceptions_nbytes)
 {
     /* Classes, and the fixed fields as in ptwm_label_bound. */
-    return (size_t)(coding->words_end - coding->words) + exceptions_nbytes + coding->chunk->n / 256 + 640;
+    return (size_t)(coding->words_end - coding->words) + exceptions_nbytes + coding->chunk->n / coding->chunk->unit / 2 + 640;
 }
 
 /* Everything before the states; returns its end. */
@@ -270,7 +334,7 @@ static uint8_t *store_head(const struct ptwm_label_coding *coding, size_t n_exce
                            size_t exceptions_nbytes, uint8_t *dst)
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
-    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n);
+    const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n, chunk->unit);
     const unsigned class_bits = ptwm_ceil_log2(coding->encoder->n_classes);
     struct ptwm_bit_writer writer = { 0 };
 
@@ -292,8 +356,8 @@ size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, con
     const size_t words_nbytes = (size_t)(coding->words_end - coding->words);
     uint8_t *next = store_head(coding, n_exceptions, exceptions, exceptions_nbytes, dst);
 
-    for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n); lane++, next += 4)
-        ptwm_store32(next, coding->states[lane]);
+    for (uint32_t lane = 0; lane < ptwm_label_n_lanes(coding->chunk->n, coding->chunk->unit); lane++, next += 4)
+        ptwm_store32(next, load_state(&coding->states, lane));
     ptwm_store32(next, ptwm_crc32c(0, dst, (size_t)(next - dst)));
     next += 4;
     memcpy(next, coding->words, words_nbytes);
@@ -334,7 +398,8 @@ static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin
 
 /* labels has room for n labels, their exceptions and their words. */
 static size_t encode_symbols(const struct ptwm_label_model *model, const struct ptwm_label_encoder *encoder, uint8_t *maps,
-                             uint8_t *labels, const struct ptwm_label_chunk *chunk, const uint16_t *symbols, uint8_t *dst)
+                             uint8_t *labels, const struct ptwm_label_chunk *chunk, const uint16_t *symbols,
+                             const uint8_t *carried, uint8_t *dst)
 {
     const struct ptwm_label_set *set = &model->sets[chunk->set];
     uint8_t *exceptions = labels + chunk->n;
@@ -347,15 +412,15 @@ static size_t encode_symbols(const struct ptwm_label_model *model, const struct 
         l.map = maps + ((size_t)chunk->classes[u] << model->bits);
         label_unit(&l, symbols, begin, chunk->n - begin < chunk->unit ? chunk->n : begin + chunk->unit, labels);
     }
-    ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width));
-    ptwm_label_begin(&coding, encoder, chunk, exceptions + 3 * chunk->n);
+    ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width, chunk->unit));
+    ptwm_label_begin(&coding, encoder, chunk, carried, exceptions + 3 * chunk->n);
     ptwm_label_code(&coding, labels, 0, chunk->n);
     return ptwm_label_end(&coding, l.n_exceptions, exceptions, (size_t)(l.exceptions - exceptions), dst);
 }
 
 enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
-                                   const uint16_t *symbols, size_t n, uint8_t *dst, size_t *dst_nbytes,
-                                   struct ptwm_error *error)
+                                   const uint16_t *symbols, size_t n, const uint8_t *carried, uint8_t *dst,
+                                   size_t *dst_nbytes, struct ptwm_error *error)
 {
     const struct ptwm_label_set *of = &model->sets[set];
     const uint64_t maps_nbytes = (uint64_t)of->n_classes << model->bits, labels_nbytes = 6 * (uint64_t)n;
@@ -368,7 +433,7 @@ enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_
     if (maps != NULL && labels != NULL)
         status = ptwm_label_encoder_init(&encoder, model->allocator, of);
     if (status == PTWM_OK)
-        *dst_nbytes = encode_symbols(model, &encoder, maps, labels, &chunk, symbols, dst);
+        *dst_nbytes = encode_symbols(model, &encoder, maps, labels, &chunk, symbols, carried, dst);
     ptwm_label_encoder_release(&encoder);
     ptwm_release(model->allocator, maps, maps_nbytes, 1);
     ptwm_release(model->allocator, labels, labels_nbytes, 1);

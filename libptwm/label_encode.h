@@ -28,27 +28,41 @@ struct ptwm_label_coder {
 };
 
 /*
+ * The same for vector kernels, which divide u16 lanes: a state high * 2^16 + low by a frequency above high. Both are
+ * moved up by shift, until the frequency's highest bit is set; that is the divisor, and with reciprocal =
+ * floor((2^32 - 1) / divisor) - 2^16 a quotient takes two products and two corrections (Moller and Granlund, "Improved
+ * division by invariant integers", 2011). Labels that there are not have the frequency 0.
+ */
+struct ptwm_label_divisors {
+    uint16_t frequency[PTWM_MAX_LABELS], divisor[PTWM_MAX_LABELS], reciprocal[PTWM_MAX_LABELS];
+    uint16_t shift[PTWM_MAX_LABELS], first_slot[PTWM_MAX_LABELS];
+    /* Low and high bytes of frequency, 2^shift, reciprocal and first_slot. */
+    uint8_t bytes[4][2][PTWM_MAX_LABELS];
+};
+
+/*
  * The alias table backwards, without a large table. A label's ranks lie in pieces: one in its own bucket and one in
  * each bucket that it is the alias of, at most 63 pieces for all labels together. Within a piece, the state's low half
- * is 32 rank + a constant (modulo 2^16), whose bytes are high and bucket. Pieces are found by cells of 1024 ranks of a
- * label: the number of the piece at the cell's beginning, plus one for each of the limits (in units of 8 ranks) that
- * are passed. Real weights take up to four limits a cell; where there are more, is_usable is false.
+ * is 32 rank + a constant (modulo 2^16), the piece's place. Pieces are found by cells of 1024 ranks of a label: the
+ * number of the piece at the cell's beginning, plus one for each of the limits that are passed, n_limits at most. Real
+ * weights take up to four limits, most of them no more than two; where there are more than PTWM_PIECE_LIMITS, this is
+ * of no use.
+ *
+ * A limit is the piece's first rank in the cell divided by 4, less one, or 255 for none: kernels have a quarter of the
+ * rank in the cell in a byte, and ask whether it is above.
  */
 enum { PTWM_PIECE_CELLS = 128, PTWM_PIECE_CELL_RANKS = 1024, PTWM_PIECE_LIMITS = 4 };
 struct ptwm_pieces {
-    bool is_usable;
+    unsigned n_limits;
     uint8_t first_cell[64]; /* of each label; padded to a vector's length */
     uint8_t first_piece[PTWM_PIECE_CELLS];
-    uint8_t limits[PTWM_PIECE_LIMITS][PTWM_PIECE_CELLS]; /* 255: none */
-    uint8_t high[64], bucket[64];        /* of each piece */
+    uint8_t limits[PTWM_PIECE_LIMITS][PTWM_PIECE_CELLS];
+    uint16_t place[64]; /* of each piece */
 };
 
 struct ptwm_class_encoder {
     struct ptwm_label_coder labels[PTWM_MAX_LABELS];
-    /* For vector kernels: frequency | first_slot << 16; 1 / frequency, a little less; bytes of the former. */
-    uint32_t packed[PTWM_MAX_LABELS];
-    float reciprocals[PTWM_MAX_LABELS];
-    uint8_t packed_bytes[4][PTWM_MAX_LABELS];
+    struct ptwm_label_divisors divisors;
     struct ptwm_pieces pieces;
     /*
      * The low half of the state from which the decoder gets (label, rank), for each rank that is a multiple of 8.
@@ -77,23 +91,34 @@ struct ptwm_label_chunk {
     const uint8_t *classes; /* of the units */
 };
 
-/* How many lanes a chunk has. */
-uint32_t ptwm_label_n_lanes(size_t n);
+/* How many lanes a chunk of n elements has. */
+uint32_t ptwm_label_n_lanes(size_t n, uint32_t unit);
 /*
  * How many of n labels are coded in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are.
  */
-size_t ptwm_label_n_ordered(size_t n, uint8_t width);
+size_t ptwm_label_n_ordered(size_t n, uint8_t width, uint32_t unit);
+
+/* The lanes' states, high * 2^16 + low. In halves, as words are low halves and vector kernels divide by halves. */
+struct ptwm_label_states {
+    uint16_t low[PTWM_MAX_LANES] PTWM_ALIGNED(64);
+    uint16_t high[PTWM_MAX_LANES] PTWM_ALIGNED(64);
+};
 
 /* A chunk that is being coded, from its end. */
 struct ptwm_label_coding {
     const struct ptwm_label_encoder *encoder;
     const struct ptwm_label_chunk *chunk;
-    uint32_t states[PTWM_MAX_LANES] PTWM_ALIGNED(64);
+    struct ptwm_label_states states;
     uint8_t *words, *words_end;
+    /*
+     * NULL, or the end of the memory that the caller will read next, which coding, busy with what is in the caches, can
+     * wait for: it fetches an element's width for each label.
+     */
+    const uint8_t *fetched;
 };
-/* room has 2 n bytes, which the coding uses until its end. */
+/* carried: two bytes a lane, or NULL. room has 2 n bytes, which the coding uses until its end. */
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
-                      const struct ptwm_label_chunk *chunk, uint8_t *room);
+                      const struct ptwm_label_chunk *chunk, const uint8_t *carried, uint8_t *room);
 /*
  * Codes elements begin .. end - 1, whose labels these are. The first call's end is n, each other one's the begin of the
  * one before, the last one's begin 0; each begin is a multiple of the unit.

@@ -34,7 +34,7 @@ static const struct ptwm_kernel_set *kernels(void)
 static const struct {
     uint8_t width, shift, bits;
 } kinds[PTWM_N_KERNEL_KINDS] = {
-    { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 },
+    { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 }, { 1, 1, 6 }, { 1, 3, 5 },
 };
 
 /* PTWM_N_KERNEL_KINDS if no kernel is for that chain. */
@@ -57,13 +57,18 @@ bool ptwm_fused_serves(const struct ptwm_parsed_chain *chain, size_t raw_nbytes)
 
 /* ------------------------------------------------------------------------------------------------- the decoder */
 
-enum { BATCH_BLOCKS = 64 }; /* whose classes are read at a time */
+enum {
+    BATCH_BLOCKS = 64,         /* whose classes are read at a time */
+    MAX_CARRIED_BLOCKS = 2,    /* whose rests may be among those that are carried: of 2 bits each, two blocks' */
+    CARRIED_BLOCK_NBYTES = 640 /* a block's rests, of 10 bits each, or two blocks' of 3 */
+};
 
 struct fused {
     const struct ptwm_fused_chunk *chunk;
     struct ptwm_kernel_job job;
     struct ptwm_label_head head;
-    ptwm_kernel_function decode;
+    struct ptwm_cursor words; /* all of them */
+    ptwm_kernel_function decode, decode_unchecked;
     bool driver_computes_crc;
     size_t n; /* elements */
     unsigned rest_bits;
@@ -76,13 +81,19 @@ struct fused {
     bool is_last;
     /* The last words, and what a block and a vector may look at behind them: zeros. */
     uint8_t last_words[2 * 2 * PTWM_KERNEL_WORDS];
+    /* If some of the rests are carried: how many blocks these are of, their rests, and the classes of their groups. */
+    size_t n_carried_blocks;
+    uint8_t carried_rest[CARRIED_BLOCK_NBYTES];
+    uint8_t carried_class[MAX_CARRIED_BLOCKS * PTWM_KERNEL_GROUPS];
 };
 
 /* What stands for the shifts of a model without any. */
 static const uint16_t no_shifts[PTWM_SHIFT_MARGIN];
 
-static void begin_job(struct fused *f, const struct ptwm_label_model *model)
+/* At the chunk's beginning. */
+static void begin_blocks(struct fused *f)
 {
+    const struct ptwm_label_model *model = f->chunk->model;
     const struct ptwm_fused_chunk *chunk = f->chunk;
     struct ptwm_kernel_job *job = &f->job;
 
@@ -108,12 +119,16 @@ static void begin_job(struct fused *f, const struct ptwm_label_model *model)
 
 static void begin_words(struct fused *f, const struct ptwm_cursor *words)
 {
+    f->job.words = words->next;
+    f->words_end = words->end;
+    f->is_last = false;
+}
+
+static void begin_crcs(struct fused *f, const struct ptwm_cursor *words)
+{
     struct ptwm_kernel_job *job = &f->job;
     const size_t nbytes = ptwm_cursor_left(words), n_pairs = f->n / PTWM_KERNEL_BLOCK * 8;
 
-    job->words = words->next;
-    f->words_end = words->end;
-    f->is_last = false;
     job->rest_crc = job->low_crc = 0xFFFFFFFF;
     job->words_crc = ~f->head.crc;
     job->crc_words = words->next;
@@ -190,22 +205,75 @@ static void follow_with_crc(struct fused *f, const uint8_t *rest, const uint8_t 
     job->crc_words = words;
 }
 
+/* Decodes blocks whose groups' classes begin at job.group_class; false if there are too few words. */
+static bool decode_batch(struct fused *f, ptwm_kernel_function decode, size_t n_blocks)
+{
+    for (size_t done = 0; done < n_blocks;) {
+        if (!secure_words(f))
+            return false;
+        done += decode(&f->job, n_blocks - done);
+    }
+    return true;
+}
+
+/*
+ * Some rests of the first blocks are known only in the end. Their symbols are decoded with zeros in place of those, and then
+ * once more.
+ */
+static bool decode_carried_blocks(struct fused *f)
+{
+    const struct ptwm_fused_chunk *chunk = f->chunk;
+    struct ptwm_kernel_job *job = &f->job;
+    const size_t stored_nbytes = f->n_carried_blocks * 64 * f->rest_bits - PTWM_FUSED_CARRIED;
+    const uint8_t *low_plane = job->low_plane;
+
+    if (f->n_carried_blocks > f->n / PTWM_KERNEL_BLOCK || !read_group_classes(f, PTWM_KERNEL_GROUPS * f->n_carried_blocks))
+        return false;
+    memcpy(f->carried_class, f->group_class, PTWM_KERNEL_GROUPS * f->n_carried_blocks);
+    memset(f->carried_rest, 0, PTWM_FUSED_CARRIED);
+    memcpy(f->carried_rest + PTWM_FUSED_CARRIED, chunk->rest.bytes, stored_nbytes);
+    job->group_class = f->carried_class;
+    job->rest = f->carried_rest;
+    if (!decode_batch(f, f->decode_unchecked, f->n_carried_blocks))
+        return false;
+    job->rest = chunk->rest.bytes + stored_nbytes;
+    if (chunk->rest.crc != NULL)
+        job->rest_crc = update_crc(job->rest_crc, chunk->rest.bytes, job->rest);
+    if (chunk->low.crc != NULL)
+        job->low_crc = update_crc(job->low_crc, low_plane, job->low_plane);
+    return true;
+}
+
+/* The second time, with all rests. Moves the job to where it was then, but for job.rest and job.low_plane. */
+static bool redo_carried_blocks(struct fused *f)
+{
+    struct ptwm_kernel_job *job = &f->job;
+    const uint8_t *rest = job->rest, *low_plane = job->low_plane;
+    bool done;
+
+    begin_blocks(f);
+    begin_words(f, &f->words);
+    job->group_class = f->carried_class;
+    job->rest = f->carried_rest;
+    done = decode_batch(f, f->decode_unchecked, f->n_carried_blocks);
+    job->rest = rest;
+    job->low_plane = low_plane;
+    return done;
+}
+
 static bool decode_blocks(struct fused *f)
 {
     struct ptwm_kernel_job *job = &f->job;
 
-    for (size_t left = f->n / PTWM_KERNEL_BLOCK; left > 0;) {
+    for (size_t left = f->n / PTWM_KERNEL_BLOCK - f->n_carried_blocks; left > 0;) {
         const size_t batch = left < BATCH_BLOCKS ? left : BATCH_BLOCKS;
         const uint8_t *rest = job->rest, *low_plane = job->low_plane;
 
         if (!read_group_classes(f, PTWM_KERNEL_GROUPS * batch))
             return false;
         job->group_class = f->group_class;
-        for (size_t done = 0; done < batch;) {
-            if (!secure_words(f))
-                return false;
-            done += f->decode(job, batch - done);
-        }
+        if (!decode_batch(f, f->decode, batch))
+            return false;
         if (f->driver_computes_crc)
             follow_with_crc(f, rest, low_plane);
         left -= batch;
@@ -281,7 +349,9 @@ static enum ptwm_status decode_end(struct fused *f)
     if (!read_group_classes(f, (size_t)ptwm_ceil_div(m, PTWM_UNIT_GRANULE)) || f->classes.reader.pool != 0)
         return PTWM_ERR_PLANE;
     status = ptwm_label_decode_end(&f->head, f->chunk->model, states, f->group_class, f->job.words, f->words_end, symbols,
-                                   m, NULL);
+                                   m, f->carried_rest, f->chunk->is_carried ? PTWM_FUSED_CARRIED : 0, NULL);
+    if (status == PTWM_OK && f->chunk->is_carried && !redo_carried_blocks(f))
+        status = PTWM_ERR_PLANE;
     if (status == PTWM_OK && !patch_exceptions(f, n_done, symbols))
         status = PTWM_ERR_PLANE;
     if (status == PTWM_OK && m > 0)
@@ -315,9 +385,10 @@ static void choose_kernel(struct fused *f, unsigned kind)
                                                                                                  : PTWM_KERNEL_NO_CRC;
 
     f->decode = set->decode[kind][check];
+    f->decode_unchecked = set->decode[kind][PTWM_KERNEL_NO_CRC];
     f->driver_computes_crc = f->decode == NULL;
     if (f->decode == NULL)
-        f->decode = set->decode[kind][PTWM_KERNEL_NO_CRC];
+        f->decode = f->decode_unchecked;
     set->build_tables(&f->job.tables, f->head.set, chunk->chain->label->shift);
 }
 
@@ -329,6 +400,7 @@ enum ptwm_status ptwm_fused_decode(const struct ptwm_fused_chunk *chunk)
 
     f.chunk = chunk;
     f.n = (size_t)ptwm_chain_n_elements(chunk->chain, chunk->raw_nbytes);
+    f.rest_bits = (chunk->chain->label->width == 1 ? 8u : 16u) - chunk->chain->label->bits;
     f.groups_of_unit = 0;
     status = ptwm_label_read_head(&f.head, chunk->model, f.n, &symbols, NULL);
     if (status != PTWM_OK)
@@ -336,10 +408,13 @@ enum ptwm_status ptwm_fused_decode(const struct ptwm_fused_chunk *chunk)
     if (f.head.n_lanes != PTWM_KERNEL_LANES)
         return PTWM_ERR_PLANE;
     f.classes = ptwm_label_classes_begin(&f.head);
-    begin_job(&f, chunk->model);
-    begin_words(&f, &symbols);
+    f.words = symbols;
+    begin_blocks(&f);
+    begin_words(&f, &f.words);
+    begin_crcs(&f, &f.words);
     choose_kernel(&f, kind_of(chunk->chain));
-    if (!decode_blocks(&f))
+    f.n_carried_blocks = chunk->is_carried ? (PTWM_FUSED_CARRIED + 64 * f.rest_bits - 1) / (64 * f.rest_bits) : 0;
+    if ((chunk->is_carried && !decode_carried_blocks(&f)) || !decode_blocks(&f))
         return PTWM_ERR_PLANE;
     status = decode_end(&f);
     return status == PTWM_OK && !crcs_are_right(&f) ? PTWM_ERR_CHECKSUM : status;

@@ -8,7 +8,7 @@
 #include "chain.h"
 #include "label.h"
 
-enum { PTWM_FUSED_BLOCK = 512 };
+enum { PTWM_FUSED_BLOCK = 512, PTWM_FUSED_CARRIED = 2 * 128 };
 
 /* A plane as ptwm_chain_merge wants it. */
 struct ptwm_fused_plane {
@@ -24,6 +24,7 @@ struct ptwm_fused_chunk {
     struct ptwm_fused_plane low;     /* if the chain has one */
     bool is_low_constant;            /* low.bytes has PTWM_FUSED_BLOCK elements, which stands for all of the plane */
     struct ptwm_fused_plane rest;
+    bool is_carried;                 /* rest lacks its first PTWM_FUSED_CARRIED bytes, which symbols carries */
     struct ptwm_fused_plane symbols; /* stored by label rANS */
     uint8_t *raw;
     size_t raw_nbytes;

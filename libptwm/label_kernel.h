@@ -48,6 +48,8 @@ enum ptwm_kernel_kind {
     PTWM_KERNEL_REST8_LOW, /* label(4, 7, 8) */
     PTWM_KERNEL_REST10,    /* label(2, 9, 6) */
     PTWM_KERNEL_REST3,     /* label(1, 2, 5) */
+    PTWM_KERNEL_REST2,     /* label(1, 1, 6) */
+    PTWM_KERNEL_INT8,      /* label(1, 3, 5): 3 bits of rest, the lowest */
     PTWM_N_KERNEL_KINDS
 };
 
@@ -150,14 +152,21 @@ struct ptwm_kernel_shape {
     bool has_low;
 };
 
+/* Whether elements are bytes, whose lanes have an order of their own. */
+PTWM_INLINE bool ptwm_kernel_is_bytes(enum ptwm_kernel_kind kind)
+{
+    return kind == PTWM_KERNEL_REST3 || kind == PTWM_KERNEL_REST2 || kind == PTWM_KERNEL_INT8;
+}
+
 PTWM_INLINE struct ptwm_kernel_shape ptwm_kernel_shape(enum ptwm_kernel_kind kind)
 {
     const bool has_low = kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW;
     const size_t rest_bits = kind == PTWM_KERNEL_REST10  ? 10
-                             : kind == PTWM_KERNEL_REST3 ? 3
+                             : kind == PTWM_KERNEL_REST3 || kind == PTWM_KERNEL_INT8 ? 3
+                             : kind == PTWM_KERNEL_REST2 ? 2
                              : kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW ? 7
                                                                                           : 8;
-    const size_t width = has_low ? 4 : kind == PTWM_KERNEL_REST3 ? 1 : 2;
+    const size_t width = has_low ? 4 : ptwm_kernel_is_bytes(kind) ? 1 : 2;
     const struct ptwm_kernel_shape shape = { 64 * rest_bits, width * PTWM_KERNEL_BLOCK, width == 1 ? 1 : 2, has_low };
     return shape;
 }

@@ -120,8 +120,8 @@ PTWM_INLINE size_t decode_c99(struct ptwm_kernel_job *job, size_t n_blocks, enum
         for (unsigned g = 0; g < PTWM_KERNEL_GROUPS; g++) {
             uint16_t *group = units + PTWM_KERNEL_LANES * g;
             job->words = group_c99(job->high, job->low, &job->tables.scalar[job->group_class[g]], job->words,
-                                   kind == PTWM_KERNEL_REST3 ? by_lane : group);
-            if (kind == PTWM_KERNEL_REST3)
+                                   ptwm_kernel_is_bytes(kind) ? by_lane : group);
+            if (ptwm_kernel_is_bytes(kind))
                 order_bytes_c99(group, by_lane);
         }
         ptwm_rest_unpack(rest, job->rest, PTWM_KERNEL_BLOCK, (unsigned)(shape.rest_nbytes / 64));
@@ -148,6 +148,8 @@ INSTANCE(rest7_low_c99, PTWM_KERNEL_REST7_LOW, 6, 9)
 INSTANCE(rest8_low_c99, PTWM_KERNEL_REST8_LOW, 7, 8)
 INSTANCE(rest10_c99, PTWM_KERNEL_REST10, 9, 6)
 INSTANCE(rest3_c99, PTWM_KERNEL_REST3, 2, 5)
+INSTANCE(rest2_c99, PTWM_KERNEL_REST2, 1, 6)
+INSTANCE(int8_c99, PTWM_KERNEL_INT8, 3, 5)
 #undef INSTANCE
 
 static const struct ptwm_kernel_set ptwm_kernels_c99 = {
@@ -159,5 +161,7 @@ static const struct ptwm_kernel_set ptwm_kernels_c99 = {
         { rest8_low_c99, NULL, NULL },
         { rest10_c99, NULL, NULL },
         { rest3_c99, NULL, NULL },
+        { rest2_c99, NULL, NULL },
+        { int8_c99, NULL, NULL },
     },
 };

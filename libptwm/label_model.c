@@ -285,7 +285,7 @@ enum ptwm_status ptwm_label_model_read(struct ptwm_label_model *model, struct pt
     struct ptwm_label_set set;
     enum ptwm_status status;
     uint64_t unit = ptwm_cursor_varint(tail), n_sets;
-    if (tail->failed || unit < PTWM_UNIT_GRANULE || unit > PTWM_MAX_UNIT || unit % PTWM_UNIT_GRANULE != 0)
+    if (tail->failed || unit == 0 || unit > PTWM_MAX_UNIT)
         return ptwm_fail(error, PTWM_ERR_SEGMENT, "bad unit");
     model->unit = (uint32_t)unit;
     status = read_shifts(model, tail, error);

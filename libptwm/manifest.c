@@ -13,7 +13,38 @@ static const uint8_t foreign_magic[8] = { 0x89, 'P', 'T', 'W', 'M', '\r', '\n', 
 
 /* Keys of the manifest and of a tensor. */
 enum { KEY_FEATURES = 0, KEY_SEGMENTS = 1, KEY_TENSORS = 2, KEY_METADATA = 4, KEY_SOURCE = 5 };
-enum { KEY_NAME = 0, KEY_DTYPE = 1, KEY_SHAPE = 2, KEY_SEGMENT = 3, KEY_RANGE = 4, KEY_HASH = 5 };
+enum {
+    KEY_NAME = 0,
+    KEY_DTYPE = 1,
+    KEY_SHAPE = 2,
+    KEY_SEGMENT = 3,
+    KEY_OFFSET = 4,
+    KEY_HASH = 5,
+    KEY_SHARED = 6,
+    KEY_LENGTH = 7
+};
+
+/* Of a name's beginning, as much as this may be left to the name before it. It bounds how much longer names get by that. */
+enum { MAX_SHARED = 255 };
+
+/* Behind the furthest byte that a tensor has so far: where the next one begins unless it says otherwise. */
+struct place {
+    uint64_t segment, offset;
+};
+
+static void move_place(struct place *place, const struct ptwm_manifest *m, const struct ptwm_tensor_record *t)
+{
+    const uint64_t end = t->offset + t->nbytes;
+
+    if (t->nbytes == 0 || t->segment < place->segment || (t->segment == place->segment && end <= place->offset))
+        return;
+    place->segment = t->segment;
+    place->offset = end;
+    if (end == m->segments[t->segment].raw_nbytes) {
+        place->segment++;
+        place->offset = 0;
+    }
+}
 
 /* --------------------------------------------------------------------------------------------- header and footer */
 
@@ -212,22 +243,36 @@ static enum ptwm_status read_shape(struct parser *p, uint64_t tensor, struct ptw
     return PTWM_OK;
 }
 
-/* Reads one field of a tensor. fields collects which were there. */
+/* A tensor's fields as they stand in the manifest. */
+struct fields {
+    uint32_t present; /* 1 << key */
+    const uint8_t *name;
+    size_t name_nbytes;
+    uint64_t shared;
+    uint64_t length;
+};
+
+static bool has(const struct fields *f, unsigned key)
+{
+    return f->present >> key & 1;
+}
+
+/* Reads one field of a tensor, which begins as what it takes from the one before it. */
 static enum ptwm_status read_tensor_field(struct parser *p, uint64_t tensor, struct ptwm_tensor_record *t, uint64_t key,
-                                          uint32_t *fields)
+                                          struct fields *f)
 {
     uint64_t dtype;
 
-    if (key <= KEY_HASH)
-        *fields |= 1u << key;
+    if (key <= KEY_LENGTH)
+        f->present |= 1u << key;
     switch (key) {
     case KEY_NAME:
-        t->name = (const char *)ptwm_cbor_read_string(&p->c, PTWM_CBOR_TEXT, &t->name_nbytes);
+        f->name = ptwm_cbor_read_string(&p->c, PTWM_CBOR_TEXT, &f->name_nbytes);
         return PTWM_OK;
     case KEY_DTYPE:
         dtype = ptwm_cbor_read_uint(&p->c);
-        if (dtype == PTWM_DTYPE_NONE || dtype > UINT32_MAX)
-            return malformed(p, tensor, "a dtype is 0 or too large");
+        if (dtype > UINT32_MAX)
+            return malformed(p, tensor, "a dtype is too large");
         t->dtype = (uint32_t)dtype;
         return PTWM_OK;
     case KEY_SHAPE:
@@ -235,15 +280,18 @@ static enum ptwm_status read_tensor_field(struct parser *p, uint64_t tensor, str
     case KEY_SEGMENT:
         t->segment = ptwm_cbor_read_uint(&p->c);
         return PTWM_OK;
-    case KEY_RANGE:
-        if (ptwm_cbor_read_count(&p->c, PTWM_CBOR_ARRAY) != 2)
-            return malformed(p, tensor, "a range is not a pair");
+    case KEY_OFFSET:
         t->offset = ptwm_cbor_read_uint(&p->c);
-        t->nbytes = ptwm_cbor_read_uint(&p->c);
         return PTWM_OK;
     case KEY_HASH:
         t->hash = ptwm_cbor_read_uint(&p->c);
         t->has_hash = true;
+        return PTWM_OK;
+    case KEY_SHARED:
+        f->shared = ptwm_cbor_read_uint(&p->c);
+        return PTWM_OK;
+    case KEY_LENGTH:
+        f->length = ptwm_cbor_read_uint(&p->c);
         return PTWM_OK;
     default:
         ptwm_cbor_skip(&p->c, 3);
@@ -251,37 +299,103 @@ static enum ptwm_status read_tensor_field(struct parser *p, uint64_t tensor, str
     }
 }
 
-/* Checks that a tensor's fields go together, and finds its length. */
-static enum ptwm_status check_tensor(struct parser *p, uint64_t tensor, struct ptwm_tensor_record *t, uint32_t fields)
+/* Puts a tensor's name together, behind the one before it. */
+static enum ptwm_status make_name(struct parser *p, uint64_t tensor, struct ptwm_tensor_record *t, const struct fields *f)
+{
+    struct ptwm_bytes *names = &p->manifest->names;
+    const size_t before = tensor > 0 ? t[-1].name_nbytes : 0, shared = (size_t)f->shared;
+
+    if (!has(f, KEY_NAME))
+        return malformed(p, tensor, "a tensor has no name");
+    if (f->shared > MAX_SHARED || f->shared > before)
+        return malformed(p, tensor, "a name shares more than there is with the one before it");
+    if (shared > 0 && shared < before && (names->data[names->nbytes - before + shared] & 0xC0) == 0x80)
+        return malformed(p, tensor, "a name shares a part of a character with the one before it");
+    if (ptwm_bytes_reserve(names, (uint64_t)shared + f->name_nbytes) != PTWM_OK)
+        return ptwm_fail(p->error, PTWM_ERR_MEMORY, "names");
+    if (shared > 0)
+        memcpy(names->data + names->nbytes, names->data + names->nbytes - before, shared);
+    if (f->name_nbytes > 0)
+        memcpy(names->data + names->nbytes + shared, f->name, f->name_nbytes);
+    t->name_nbytes = shared + f->name_nbytes;
+    names->nbytes += t->name_nbytes;
+    return PTWM_OK;
+}
+
+/* Finds a tensor's bytes: its length, from dtype and shape if it can, and its place. */
+static enum ptwm_status find_range(struct parser *p, uint64_t tensor, struct ptwm_tensor_record *t, const struct fields *f,
+                                   const struct place *place)
 {
     const struct ptwm_manifest *m = p->manifest;
-    uint64_t end, bits;
+    const uint32_t dtype_bits = ptwm_dtype_bits(t->dtype);
+    uint64_t bits = 0, end;
 
-    if (!(fields & 1u << KEY_NAME))
-        return malformed(p, tensor, "a tensor has no name");
-    if (!(fields & 1u << KEY_DTYPE) != !(fields & 1u << KEY_SHAPE))
-        return malformed(p, tensor, "a tensor has only one of dtype and shape");
-    if (fields & 1u << KEY_SEGMENT) {
-        if (t->segment >= m->n_segments)
-            return malformed(p, tensor, "a tensor's segment does not exist");
-        if (!(fields & 1u << KEY_RANGE))
-            t->nbytes = m->segments[t->segment].raw_nbytes;
-        if (t->nbytes == 0 || !ptwm_add_u64(t->offset, t->nbytes, &end) || end > m->segments[t->segment].raw_nbytes)
-            return malformed(p, tensor, "a tensor's range leaves its segment");
-    } else if (fields & (1u << KEY_RANGE | 1u << KEY_HASH)) {
-        return malformed(p, tensor, "a tensor has a range or a hash but no segment");
-    }
-    if (ptwm_dtype_bits(t->dtype) > 0 &&
-        (!ptwm_shape_bits(m->dims + t->first_dim, t->n_dims, ptwm_dtype_bits(t->dtype), &bits) || bits % 8 != 0 ||
-         bits / 8 != t->nbytes))
+    if (dtype_bits > 0 && (!ptwm_shape_bits(m->dims + t->first_dim, t->n_dims, dtype_bits, &bits) || bits % 8 != 0 ||
+                           (has(f, KEY_LENGTH) && f->length != bits / 8)))
         return malformed(p, tensor, "a tensor's shape and dtype do not match its length");
+    if (dtype_bits > 0 ? bits == 0 : has(f, KEY_LENGTH) && f->length == 0) {
+        if (has(f, KEY_SEGMENT) || has(f, KEY_OFFSET) || has(f, KEY_HASH))
+            return malformed(p, tensor, "a tensor has a place or a hash but no bytes");
+        t->segment = PTWM_NONE;
+        return PTWM_OK;
+    }
+    if (!has(f, KEY_SEGMENT))
+        t->segment = place->segment;
+    if (!has(f, KEY_OFFSET))
+        t->offset = has(f, KEY_SEGMENT) ? 0 : place->offset;
+    if (t->segment >= m->n_segments)
+        return malformed(p, tensor, "a tensor's segment does not exist");
+    if (t->offset >= m->segments[t->segment].raw_nbytes)
+        return malformed(p, tensor, "a tensor's range leaves its segment");
+    t->nbytes = dtype_bits > 0         ? bits / 8
+                : has(f, KEY_LENGTH) ? f->length
+                                       : m->segments[t->segment].raw_nbytes - t->offset;
+    if (!ptwm_add_u64(t->offset, t->nbytes, &end) || end > m->segments[t->segment].raw_nbytes)
+        return malformed(p, tensor, "a tensor's range leaves its segment");
     return PTWM_OK;
+}
+
+/* *shaped: the last tensor with a shape before it, or NULL. */
+static enum ptwm_status read_tensor(struct parser *p, uint64_t tensor, const struct ptwm_tensor_record **shaped,
+                                    struct place *place)
+{
+    struct ptwm_tensor_record *t = &p->manifest->tensors[tensor];
+    uint64_t n_fields = ptwm_cbor_read_count(&p->c, PTWM_CBOR_MAP), key = PTWM_NONE;
+    struct fields fields = { 0 };
+    enum ptwm_status status = PTWM_OK;
+
+    if (tensor > 0)
+        t->dtype = t[-1].dtype;
+    if (*shaped != NULL) {
+        t->n_dims = (*shaped)->n_dims;
+        t->first_dim = (*shaped)->first_dim;
+    }
+    for (uint64_t f = 0; f < n_fields && status == PTWM_OK && !p->c.failed; f++)
+        status = read_tensor_field(p, tensor, t, ptwm_cbor_read_key(&p->c, &key), &fields);
+    if (status == PTWM_OK && p->c.failed)
+        status = malformed(p, tensor, "a tensor's fields");
+    if (status == PTWM_OK && t->dtype == PTWM_DTYPE_NONE && has(&fields, KEY_SHAPE))
+        status = malformed(p, tensor, "a tensor has a shape but no dtype");
+    if (status == PTWM_OK)
+        status = make_name(p, tensor, t, &fields);
+    if (t->dtype == PTWM_DTYPE_NONE)
+        t->n_dims = 0;
+    else
+        *shaped = t;
+    if (status == PTWM_OK)
+        status = find_range(p, tensor, t, &fields, place);
+    if (status == PTWM_OK)
+        move_place(place, p->manifest, t);
+    return status;
 }
 
 static enum ptwm_status read_tensors(struct parser *p)
 {
     struct ptwm_manifest *m = p->manifest;
     uint64_t n = ptwm_cbor_read_count(&p->c, PTWM_CBOR_ARRAY);
+    const struct ptwm_tensor_record *shaped = NULL;
+    struct place place = { 0, 0 };
+    const char *name;
 
     if (p->c.failed || n > ptwm_cursor_left(&p->c) / 3) /* a tensor takes three bytes or more */
         return malformed(p, PTWM_NONE, "the list of tensors");
@@ -290,19 +404,13 @@ static enum ptwm_status read_tensors(struct parser *p)
         return ptwm_fail(p->error, PTWM_ERR_MEMORY, "%llu tensors", (unsigned long long)n);
     m->n_tensors = n;
     for (uint64_t i = 0; i < n; i++) {
-        struct ptwm_tensor_record *t = &m->tensors[i];
-        uint64_t n_fields = ptwm_cbor_read_count(&p->c, PTWM_CBOR_MAP), key = PTWM_NONE;
-        uint32_t fields = 0;
-        enum ptwm_status status = PTWM_OK;
-
-        t->segment = PTWM_NONE;
-        for (uint64_t f = 0; f < n_fields && status == PTWM_OK && !p->c.failed; f++)
-            status = read_tensor_field(p, i, t, ptwm_cbor_read_key(&p->c, &key), &fields);
-        if (status == PTWM_OK)
-            status = p->c.failed ? malformed(p, i, "a tensor's fields") : check_tensor(p, i, t, fields);
+        enum ptwm_status status = read_tensor(p, i, &shaped, &place);
         if (status != PTWM_OK)
             return status;
     }
+    name = m->names.data != NULL ? (const char *)m->names.data : "";
+    for (uint64_t i = 0; i < n; name += m->tensors[i++].name_nbytes)
+        m->tensors[i].name = name;
     return PTWM_OK;
 }
 
@@ -340,7 +448,7 @@ enum ptwm_status ptwm_manifest_read(const uint8_t *bytes, size_t nbytes, uint64_
     enum ptwm_status status = PTWM_OK;
 
     memset(manifest, 0, sizeof *manifest);
-    manifest->allocator = allocator;
+    manifest->allocator = manifest->names.allocator = allocator;
     for (uint64_t f = 0; f < n_fields && status == PTWM_OK && !p.c.failed; f++)
         status = read_field(&p, ptwm_cbor_read_key(&p.c, &key));
     if (status == PTWM_OK && (p.c.failed || ptwm_cursor_left(&p.c) > 0))
@@ -357,6 +465,8 @@ void ptwm_manifest_release(struct ptwm_manifest *m)
     ptwm_release(m->allocator, m->segments, m->n_segments, sizeof *m->segments);
     ptwm_release(m->allocator, m->tensors, m->n_tensors, sizeof *m->tensors);
     ptwm_release(m->allocator, m->dims, m->dims_capacity, sizeof *m->dims);
+    if (m->names.allocator != NULL)
+        ptwm_bytes_release(&m->names);
     memset(m, 0, sizeof *m);
 }
 
@@ -394,17 +504,50 @@ static void put_segment(struct emitter *e, const struct ptwm_segment_record *s)
     put_uint(e, s->flags);
 }
 
-static void put_tensor(struct emitter *e, const struct ptwm_manifest *m, const struct ptwm_tensor_record *t)
+/* How much of the name's beginning is that of the name before it: whole characters. */
+static size_t shared_nbytes(const struct ptwm_tensor_record *t, const struct ptwm_tensor_record *before)
 {
-    bool has_dtype = t->dtype != PTWM_DTYPE_NONE, has_segment = t->segment != PTWM_NONE;
-    bool has_range = has_segment && t->nbytes != m->segments[t->segment].raw_nbytes;
+    const size_t limit = before->name_nbytes < t->name_nbytes ? before->name_nbytes : t->name_nbytes;
+    size_t n = 0;
 
-    put_head(e, PTWM_CBOR_MAP, 1u + 2u * has_dtype + has_segment + has_range + t->has_hash);
+    while (n < limit && n < MAX_SHARED && t->name[n] == before->name[n])
+        n++;
+    while (n > 0 && n < t->name_nbytes && ((unsigned char)t->name[n] & 0xC0) == 0x80)
+        n--;
+    return n > 3 ? n : 0; /* the field takes up to three bytes */
+}
+
+static bool same_shape(const struct ptwm_manifest *m, const struct ptwm_tensor_record *a, const struct ptwm_tensor_record *b)
+{
+    return a->n_dims == b->n_dims &&
+           (a->n_dims == 0 || memcmp(m->dims + a->first_dim, m->dims + b->first_dim, a->n_dims * sizeof *m->dims) == 0);
+}
+
+/*
+ * before: the tensor before it, and shaped: the last one before it that has a shape; of none for the first. place: where
+ * this one is expected.
+ */
+static void put_tensor(struct emitter *e, const struct ptwm_manifest *m, const struct ptwm_tensor_record *t,
+                       const struct ptwm_tensor_record *before, const struct ptwm_tensor_record *shaped,
+                       const struct place *place)
+{
+    const bool has_bytes = t->nbytes > 0, is_known = ptwm_dtype_bits(t->dtype) > 0;
+    const bool has_dtype = t->dtype != before->dtype;
+    const bool has_shape = t->dtype != PTWM_DTYPE_NONE && !same_shape(m, t, shaped);
+    const bool has_segment = has_bytes && t->segment != place->segment;
+    const bool has_offset = has_bytes && t->offset != (has_segment ? 0 : place->offset);
+    const bool has_length = !is_known && (!has_bytes || t->offset + t->nbytes != m->segments[t->segment].raw_nbytes);
+    const size_t shared = shared_nbytes(t, before);
+
+    put_head(e, PTWM_CBOR_MAP,
+             1u + has_dtype + has_shape + has_segment + has_offset + t->has_hash + (shared > 0) + has_length);
     put_uint(e, KEY_NAME);
-    put_string(e, PTWM_CBOR_TEXT, t->name, t->name_nbytes);
+    put_string(e, PTWM_CBOR_TEXT, t->name + shared, t->name_nbytes - shared);
     if (has_dtype) {
         put_uint(e, KEY_DTYPE);
         put_uint(e, t->dtype);
+    }
+    if (has_shape) {
         put_uint(e, KEY_SHAPE);
         put_head(e, PTWM_CBOR_ARRAY, t->n_dims);
         for (uint32_t i = 0; i < t->n_dims; i++)
@@ -414,15 +557,38 @@ static void put_tensor(struct emitter *e, const struct ptwm_manifest *m, const s
         put_uint(e, KEY_SEGMENT);
         put_uint(e, t->segment);
     }
-    if (has_range) {
-        put_uint(e, KEY_RANGE);
-        put_head(e, PTWM_CBOR_ARRAY, 2);
+    if (has_offset) {
+        put_uint(e, KEY_OFFSET);
         put_uint(e, t->offset);
-        put_uint(e, t->nbytes);
     }
     if (t->has_hash) {
         put_uint(e, KEY_HASH);
         put_uint(e, t->hash);
+    }
+    if (shared > 0) {
+        put_uint(e, KEY_SHARED);
+        put_uint(e, shared);
+    }
+    if (has_length) {
+        put_uint(e, KEY_LENGTH);
+        put_uint(e, t->nbytes);
+    }
+}
+
+static void put_tensors(struct emitter *e, const struct ptwm_manifest *m)
+{
+    static const struct ptwm_tensor_record none = { .name = "" };
+    const struct ptwm_tensor_record *before = &none, *shaped = &none;
+    struct place place = { 0, 0 };
+
+    put_head(e, PTWM_CBOR_ARRAY, m->n_tensors);
+    for (uint64_t i = 0; i < m->n_tensors; i++) {
+        const struct ptwm_tensor_record *t = &m->tensors[i];
+        put_tensor(e, m, t, before, shaped, &place);
+        move_place(&place, m, t);
+        before = t;
+        if (t->dtype != PTWM_DTYPE_NONE)
+            shaped = t;
     }
 }
 
@@ -436,9 +602,7 @@ enum ptwm_status ptwm_manifest_write(const struct ptwm_manifest *m, struct ptwm_
     for (uint64_t i = 0; i < m->n_segments; i++)
         put_segment(&e, &m->segments[i]);
     put_uint(&e, KEY_TENSORS);
-    put_head(&e, PTWM_CBOR_ARRAY, m->n_tensors);
-    for (uint64_t i = 0; i < m->n_tensors; i++)
-        put_tensor(&e, m, &m->tensors[i]);
+    put_tensors(&e, m);
     if (m->metadata != NULL) {
         put_uint(&e, KEY_METADATA);
         put_string(&e, PTWM_CBOR_BYTES, m->metadata, m->metadata_nbytes);

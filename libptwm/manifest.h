@@ -45,7 +45,8 @@ struct ptwm_manifest {
     uint64_t n_segments;
     struct ptwm_tensor_record *tensors;
     uint64_t n_tensors;
-    uint64_t *dims; /* all shapes, one behind the other */
+    struct ptwm_bytes names; /* of a manifest that was read: all of them, one behind the other */
+    uint64_t *dims; /* all shapes; tensors may share one */
     uint64_t n_dims, dims_capacity;
     const uint8_t *metadata; /* NULL: none */
     size_t metadata_nbytes;
@@ -75,8 +76,8 @@ uint64_t ptwm_segment_position(uint64_t position, uint32_t flags);
 bool ptwm_shape_bits(const uint64_t *shape, uint32_t n_dims, uint32_t dtype_bits, uint64_t *bits);
 
 /*
- * Parses and checks an untrusted manifest that ends at file offset manifest_end. Names, metadata and source point into
- * bytes, which must stay. Duplicate names are left for whoever indexes them. Release with ptwm_manifest_release.
+ * Parses and checks an untrusted manifest that begins at file offset manifest_offset. Metadata and source point into bytes,
+ * which must stay. Duplicate names are left for whoever indexes them. Release with ptwm_manifest_release.
  */
 enum ptwm_status ptwm_manifest_read(const uint8_t *bytes, size_t nbytes, uint64_t manifest_offset,
                                     const struct ptwm_allocator *allocator, struct ptwm_manifest *manifest,

@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE
 #define _FILE_OFFSET_BITS 64
 #ifdef __linux__
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, mremap */
 #endif
 
 #include "mapping.h"
@@ -290,6 +290,60 @@ enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, u
     return status;
 }
 
+/* -------------------------------------------------------------------------------------------------------- pages */
+
+enum {
+    HUGE_PAGE_NBYTES = 2 << 20,
+    ALIGNMENT = 64,
+    MEMORY_IN_HEAP_NBYTES = 1 << 20, /* of a file in memory, up to here */
+    MEMORY_MAPPED_NBYTES = 16 << 20  /* of one that is larger, at first */
+};
+
+/*
+ * A mapping that begins where a huge page may: page faults, not decoding, bound the first use of memory, and huge pages
+ * have 512 times fewer of them. What the alignment takes too much is given back.
+ */
+static void *map_pages(size_t nbytes)
+{
+    const size_t page = HUGE_PAGE_NBYTES;
+    uint8_t *p, *aligned;
+
+    if (nbytes > SIZE_MAX - page)
+        return NULL;
+    p = mmap(NULL, nbytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    aligned = p + (page - (uintptr_t)p % page) % page;
+    if (aligned > p)
+        munmap(p, (size_t)(aligned - p));
+    /* From the first page that holds none of the nbytes bytes; the system's pages are powers of 2 below a huge one. */
+    {
+        const size_t small = (size_t)sysconf(_SC_PAGESIZE), kept = (nbytes + small - 1) / small * small;
+        if (p + nbytes + page > aligned + kept)
+            munmap(aligned + kept, (size_t)(p + nbytes + page - (aligned + kept)));
+    }
+#ifdef MADV_HUGEPAGE
+    (void)madvise(aligned, nbytes, MADV_HUGEPAGE);
+#endif
+    return aligned;
+}
+
+/* Mapped pages that were old_nbytes long, moved to a larger mapping; NULL, and the old one as it was, without memory. */
+static void *grow_pages(void *old, size_t old_nbytes, size_t nbytes)
+{
+    void *new = map_pages(nbytes);
+
+    if (new == NULL)
+        return NULL;
+#ifdef MREMAP_FIXED
+    if (mremap(old, old_nbytes, old_nbytes, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new)
+        return new;
+#endif
+    memcpy(new, old, old_nbytes);
+    munmap(old, old_nbytes);
+    return new;
+}
+
 /* ----------------------------------------------------------------------------------------------- files to write */
 
 enum output_kind { OUTPUT_PATH, OUTPUT_SINK, OUTPUT_MEMORY };
@@ -300,6 +354,7 @@ struct ptwm_output {
     uint64_t position;
     struct ptwm_sink sink;
     struct ptwm_bytes memory;
+    bool memory_is_mapped; /* by map_pages, not by the allocator */
     int fd;
     char *target;    /* OUTPUT_PATH: where the file is to appear, links resolved */
     char *temporary; /* the file beside it that is written; NULL once it is published */
@@ -408,7 +463,10 @@ void ptwm_output_close(struct ptwm_output *output)
         unlink(output->temporary);
     ptwm_release(output->allocator, output->temporary, output->temporary_capacity, 1);
     ptwm_release(output->allocator, output->target, output->target_capacity, 1);
-    ptwm_bytes_release(&output->memory);
+    if (output->memory_is_mapped)
+        munmap(output->memory.data, output->memory.capacity);
+    else
+        ptwm_bytes_release(&output->memory);
     ptwm_release(output->allocator, output, 1, sizeof *output);
 }
 
@@ -433,6 +491,35 @@ static int write_exactly(int fd, const uint8_t *from, size_t nbytes)
     return 0;
 }
 
+/*
+ * Appends to a file in memory. If the default allocator serves it and it is not small, it lies in pages of its own, of which
+ * more are mapped than are used yet, and which are moved, not copied, when they are too few.
+ */
+static enum ptwm_status append_to_memory(struct ptwm_output *output, const void *data, size_t nbytes)
+{
+    struct ptwm_bytes *memory = &output->memory;
+    void *pages;
+    size_t capacity;
+
+    if (output->allocator != &ptwm_default_allocator || nbytes > SIZE_MAX / 4 || memory->nbytes > SIZE_MAX / 4 ||
+        memory->nbytes + nbytes <= (output->memory_is_mapped ? memory->capacity : (size_t)MEMORY_IN_HEAP_NBYTES))
+        return ptwm_bytes_append(memory, data, nbytes);
+    capacity = 2 * (memory->nbytes + nbytes);
+    capacity = capacity < MEMORY_MAPPED_NBYTES ? MEMORY_MAPPED_NBYTES : (capacity / HUGE_PAGE_NBYTES + 1) * HUGE_PAGE_NBYTES;
+    pages = output->memory_is_mapped ? grow_pages(memory->data, memory->capacity, capacity) : map_pages(capacity);
+    if (pages == NULL)
+        return PTWM_ERR_MEMORY;
+    if (!output->memory_is_mapped) {
+        if (memory->nbytes > 0)
+            memcpy(pages, memory->data, memory->nbytes);
+        ptwm_release(memory->allocator, memory->data, memory->capacity, 1);
+    }
+    output->memory_is_mapped = true;
+    memory->data = pages;
+    memory->capacity = capacity;
+    return ptwm_bytes_append(memory, data, nbytes);
+}
+
 enum ptwm_status ptwm_output_write(struct ptwm_output *output, const void *data, size_t nbytes,
                                    struct ptwm_error *error)
 {
@@ -441,7 +528,7 @@ enum ptwm_status ptwm_output_write(struct ptwm_output *output, const void *data,
     if (nbytes == 0)
         return PTWM_OK;
     if (output->kind == OUTPUT_MEMORY) {
-        if (ptwm_bytes_append(&output->memory, data, nbytes) != PTWM_OK)
+        if (append_to_memory(output, data, nbytes) != PTWM_OK)
             return ptwm_fail(error, PTWM_ERR_MEMORY, "the file in memory");
     } else if (output->kind == OUTPUT_SINK) {
         os_error = output->sink.write(output->sink.context, data, nbytes);
@@ -514,37 +601,6 @@ const struct ptwm_bytes *ptwm_output_memory(const struct ptwm_output *output)
 }
 
 /* ------------------------------------------------------------------------------------------------------- memory */
-
-enum { HUGE_PAGE_NBYTES = 2 << 20, ALIGNMENT = 64 };
-
-/*
- * A mapping that begins where a huge page may: page faults, not decoding, bound the first use of memory, and huge pages
- * have 512 times fewer of them. What the alignment takes too much is given back.
- */
-static void *map_pages(size_t nbytes)
-{
-    const size_t page = HUGE_PAGE_NBYTES;
-    uint8_t *p, *aligned;
-
-    if (nbytes > SIZE_MAX - page)
-        return NULL;
-    p = mmap(NULL, nbytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    aligned = p + (page - (uintptr_t)p % page) % page;
-    if (aligned > p)
-        munmap(p, (size_t)(aligned - p));
-    /* From the first page that holds none of the nbytes bytes; the system's pages are powers of 2 below a huge one. */
-    {
-        const size_t small = (size_t)sysconf(_SC_PAGESIZE), kept = (nbytes + small - 1) / small * small;
-        if (p + nbytes + page > aligned + kept)
-            munmap(aligned + kept, (size_t)(p + nbytes + page - (aligned + kept)));
-    }
-#ifdef MADV_HUGEPAGE
-    (void)madvise(aligned, nbytes, MADV_HUGEPAGE);
-#endif
-    return aligned;
-}
 
 enum ptwm_status ptwm_memory_alloc(size_t nbytes, void **memory)
 {

@@ -10,7 +10,8 @@
 
 static enum ptwm_status decode_symbols(const struct ptwm_tail *tail, const uint8_t *stored, size_t stored_nbytes,
                                        uint8_t *raw, size_t raw_nbytes, unsigned element_nbytes,
-                                       struct ptwm_bytes *symbols, struct ptwm_error *error)
+                                       const struct ptwm_carried *carried, struct ptwm_bytes *symbols,
+                                       struct ptwm_error *error)
 {
     const size_t n = raw_nbytes / element_nbytes;
     enum ptwm_status status;
@@ -19,7 +20,7 @@ static enum ptwm_status decode_symbols(const struct ptwm_tail *tail, const uint8
     if (ptwm_bytes_scratch(symbols, (uint64_t)n * sizeof *values) == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "%zu symbols", n);
     values = (uint16_t *)(void *)symbols->data;
-    status = ptwm_label_decode(&tail->model, stored, stored_nbytes, values, n, error);
+    status = ptwm_label_decode(&tail->model, stored, stored_nbytes, values, n, carried->bytes, carried->nbytes, error);
     if (status != PTWM_OK)
         return status;
     for (size_t i = 0; i < n; i++)
@@ -30,10 +31,23 @@ static enum ptwm_status decode_symbols(const struct ptwm_tail *tail, const uint8
     return PTWM_OK;
 }
 
+/* All of the plane but its beginning, which must be of a length that label rANS carries. */
+static enum ptwm_status decode_carried(const uint8_t *stored, size_t stored_nbytes, uint8_t *raw, size_t raw_nbytes,
+                                       struct ptwm_carried *carried, struct ptwm_error *error)
+{
+    if (stored_nbytes >= raw_nbytes || raw_nbytes - stored_nbytes > 2 * PTWM_MAX_LANES)
+        return ptwm_fail(error, PTWM_ERR_PLANE, "%zu of a plane's %zu bytes are not stored", raw_nbytes - stored_nbytes,
+                         raw_nbytes);
+    carried->bytes = raw;
+    carried->nbytes = raw_nbytes - stored_nbytes;
+    memcpy(raw + carried->nbytes, stored, stored_nbytes);
+    return PTWM_OK;
+}
+
 enum ptwm_status ptwm_plane_decode(const struct ptwm_tail *tail, uint64_t chunk, uint32_t plane,
                                    const struct ptwm_codec_context *context, const uint8_t *stored,
-                                   size_t stored_nbytes, uint8_t *raw, struct ptwm_bytes *symbols,
-                                   struct ptwm_error *error)
+                                   size_t stored_nbytes, uint8_t *raw, struct ptwm_carried *carried,
+                                   struct ptwm_bytes *symbols, struct ptwm_error *error)
 {
     const struct ptwm_plane_spec spec = tail->chain.planes[plane];
     const size_t raw_nbytes = (size_t)ptwm_plane_nbytes(&tail->chain, plane, ptwm_tail_chunk_nbytes(tail, chunk));
@@ -41,7 +55,9 @@ enum ptwm_status ptwm_plane_decode(const struct ptwm_tail *tail, uint64_t chunk,
     const struct ptwm_byte_codec *bytes_codec;
 
     if (codec == PTWM_CODEC_LABEL_RANS)
-        return decode_symbols(tail, stored, stored_nbytes, raw, raw_nbytes, spec.element_nbytes, symbols, error);
+        return decode_symbols(tail, stored, stored_nbytes, raw, raw_nbytes, spec.element_nbytes, carried, symbols, error);
+    if (codec == PTWM_CODEC_CARRIED)
+        return decode_carried(stored, stored_nbytes, raw, raw_nbytes, carried, error);
     if (codec == PTWM_CODEC_TRIM)
         return ptwm_trim_decode(raw, raw_nbytes / 2, stored, stored_nbytes, error);
     if (codec == PTWM_CODEC_CONSTANT && stored_nbytes != spec.element_nbytes)
@@ -121,7 +137,7 @@ static enum ptwm_status put_labels(struct attempt *a, struct ptwm_plane_record *
     a->stored->nbytes = a->begin;
     if (ptwm_bytes_reserve(a->stored, ptwm_label_bound(n)) != PTWM_OK)
         return out_of_memory(a);
-    status = ptwm_label_encode(&a->tail->model, a->plan->set, a->plan->classes, a->plan->symbols, n,
+    status = ptwm_label_encode(&a->tail->model, a->plan->set, a->plan->classes, a->plan->symbols, n, a->plan->carried,
                                a->stored->data + a->begin, &stored_nbytes, a->error);
     if (status != PTWM_OK)
         return status;

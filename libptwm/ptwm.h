@@ -391,7 +391,8 @@ enum ptwm_codec {
     PTWM_CODEC_RANS = 3,
     PTWM_CODEC_ZSTD = 4,
     PTWM_CODEC_LABEL_RANS = 5,
-    PTWM_CODEC_TRIM = 6
+    PTWM_CODEC_TRIM = 6,
+    PTWM_CODEC_CARRIED = 7 /* as it is, but for the first bytes, which label rANS carries in its final states */
 };
 /* The codec's name ("label-rans"), or NULL for an unknown one. A static string. */
 PTWM_API const char *ptwm_codec_name(uint32_t codec);
@@ -458,7 +459,11 @@ struct ptwm_writer_options {
     uint32_t flags;                         /* PTWM_WRITE_* */
     unsigned threads;                       /* 0: ptwm_usable_cpus(). The file does not depend on it */
     uint64_t chunk_nbytes;                  /* raw bytes per chunk, 4 KiB to 64 MiB; 0: 1 MiB */
-    int level;                              /* 0: the default effort */
+    /*
+     * Effort: 0 is the default. 1 .. 19 are zstd's levels where zstd is tried; from 10 on every chain and zstd are tried in
+     * full on every tensor, many times as slowly, for a few thousandths of the size at best. Decoding is the same.
+     */
+    int level;
     const struct ptwm_allocator *allocator; /* NULL: malloc. Must outlive the writer */
     const struct ptwm_zstd *zstd;           /* NULL: the built-in zstd, if any. Must outlive the writer */
 };

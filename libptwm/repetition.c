@@ -4,12 +4,14 @@
  */
 #include "choose.h"
 #include "cpu_features.h"
+#include "xxh3.h"
 
 enum {
-    BLOCK = 32,          /* words, that are hashed in a row before any is looked up */
-    RATE_BITS = 10,      /* one word in 2^RATE_BITS is looked up */
-    CHOSEN = 0x155,      /* whose hash has these bits; not 0, which is the hash of 0 */
+    BLOCK = 32,     /* words: what vector kernels take at a time */
+    RATE_BITS = 10, /* one word in 2^RATE_BITS is looked up */
+    CHOSEN = 0x155, /* whose hash has these bits; not 0, which is the hash of 0 */
     TABLE_BITS = 12,
+    PIECE = 1 << 13,            /* words that are hashed and looked at in turn: 64 KiB */
     MIN_WORDS = 16 << RATE_BITS /* for fewer than these the full table of a careful look is cheap enough */
 };
 
@@ -40,30 +42,18 @@ static void look_up(struct seen *seen, uint64_t word)
     *slot = word;
 }
 
-/*
- * Looks at n_words words, a multiple of BLOCK. Whether a block has words to look up is found out in a loop that
- * compilers vectorise.
- */
-#define DEFINE_LOOK(name, attributes)                                                   \
-    attributes static void name(const uint8_t *data, size_t n_words, struct seen *seen) \
-    {                                                                                   \
-        for (size_t i = 0; i < n_words; i += BLOCK, data += 8 * BLOCK) {                \
-            uint64_t n_chosen = 0, n_zero = 0;                                          \
-            for (size_t k = 0; k < BLOCK; k++) {                                        \
-                const uint64_t word = ptwm_load64(data + 8 * k);                        \
-                n_chosen += is_chosen(hash_word(word));                                 \
-                n_zero += word == 0;                                                    \
-            }                                                                           \
-            seen->n_zero += (size_t)n_zero;                                             \
-            for (size_t k = 0; n_chosen > 0 && k < BLOCK; k++)                          \
-                if (is_chosen(hash_word(ptwm_load64(data + 8 * k))))                    \
-                    look_up(seen, ptwm_load64(data + 8 * k));                           \
-        }                                                                               \
+/* Looks at n_words words, a multiple of BLOCK. */
+static void look_c99(const uint8_t *data, size_t n_words, struct seen *seen)
+{
+    for (size_t i = 0; i < n_words; i++) {
+        const uint64_t word = ptwm_load64(data + 8 * i);
+        seen->n_zero += word == 0;
+        if (is_chosen(hash_word(word)))
+            look_up(seen, word);
     }
+}
 
-DEFINE_LOOK(look_c99, )
 #if defined(PTWM_X86)
-DEFINE_LOOK(look_avx2, __attribute__((target("avx2"))))
 #include "x86/repetition_impl.h"
 #endif
 
@@ -110,16 +100,27 @@ static bool is_repetitive_with_care(const uint8_t *data, size_t n_words)
     return seen.n_again > seen.n_chosen / 8;
 }
 
-static bool chunk_is_repetitive(const uint8_t *data, size_t n_words)
+/* Adds the bytes to the hash too, if there is one, piece by piece, so that memory is read once. */
+static bool chunk_is_repetitive(const uint8_t *data, size_t nbytes, struct ptwm_xxh3 *hash)
 {
-    const size_t whole = n_words / BLOCK * BLOCK;
+    const size_t n_words = nbytes / 8, whole = n_words / BLOCK * BLOCK;
     struct seen seen;
     size_t expected;
 
-    if (n_words < MIN_WORDS)
+    if (n_words < MIN_WORDS) {
+        if (hash != NULL)
+            ptwm_xxh3_update(hash, data, nbytes);
         return is_repetitive_with_care(data, n_words);
+    }
     memset(&seen, 0, sizeof seen);
-    look(data, whole, &seen);
+    for (size_t i = 0; i < whole; i += PIECE) {
+        const size_t n = whole - i < PIECE ? whole - i : PIECE;
+        if (hash != NULL)
+            ptwm_xxh3_update(hash, data + 8 * i, 8 * n);
+        look(data + 8 * i, n, &seen);
+    }
+    if (hash != NULL)
+        ptwm_xxh3_update(hash, data + 8 * whole, nbytes - 8 * whole);
     expected = (whole - seen.n_zero) >> RATE_BITS;
     /*
      * A few different words, none of which happens to be chosen, would escape; they make themselves felt in the number.
@@ -131,10 +132,31 @@ static bool chunk_is_repetitive(const uint8_t *data, size_t n_words)
     return seen.n_again > seen.n_chosen / 8;
 }
 
+static bool any_chunk_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes, struct ptwm_xxh3 *hash)
+{
+    bool is = false;
+
+    for (uint64_t i = 0; i < nbytes && !is; i += chunk_nbytes) {
+        const size_t n = (size_t)(nbytes - i < chunk_nbytes ? nbytes - i : chunk_nbytes);
+        is = chunk_is_repetitive(data + i, n, hash);
+        if (is && hash != NULL)
+            ptwm_xxh3_update(hash, data + i + n, (size_t)(nbytes - i) - n);
+    }
+    return is;
+}
+
 bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes)
 {
-    for (uint64_t i = 0; i < nbytes; i += chunk_nbytes)
-        if (chunk_is_repetitive(data + i, (size_t)(nbytes - i < chunk_nbytes ? nbytes - i : chunk_nbytes) / 8))
-            return true;
-    return false;
+    return any_chunk_is_repetitive(data, nbytes, chunk_nbytes, NULL);
+}
+
+bool ptwm_hash_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes, uint64_t *hash)
+{
+    struct ptwm_xxh3 state;
+    bool is;
+
+    ptwm_xxh3_init(&state);
+    is = any_chunk_is_repetitive(data, nbytes, chunk_nbytes, &state);
+    *hash = ptwm_xxh3_digest(&state);
+    return is;
 }

@@ -224,6 +224,28 @@ static void unpack_block_3(uint16_t *rest, const uint8_t *src)
     }
 }
 
+/* ------------------------------------------------------------------------------------------------- 2 bits */
+
+static void pack_block_2(uint8_t *dst, const uint16_t *rest)
+{
+    memset(dst, 0, 128);
+    for (unsigned v = 0; v < 8; v++)
+        for (unsigned i = 0; i < 64; i++) {
+            unsigned a = rest[64 * v + i];
+            uint8_t *byte = &dst[64 * (v / 4) + i];
+            *byte = (uint8_t)(*byte | (a & 2) << 6 >> v % 4 | (a & 1) << v % 4);
+        }
+}
+
+static void unpack_block_2(uint16_t *rest, const uint8_t *src)
+{
+    for (unsigned v = 0; v < 8; v++)
+        for (unsigned i = 0; i < 64; i++) {
+            unsigned w = src[64 * (v / 4) + i];
+            rest[64 * v + i] = (uint16_t)((w << v % 4 >> 6 & 2) | (w >> v % 4 & 1));
+        }
+}
+
 /* ------------------------------------------------------------------------------------------------- planes */
 
 void ptwm_rest_pack(uint8_t *packed, const uint16_t *rest, size_t n, unsigned r)
@@ -232,6 +254,7 @@ void ptwm_rest_pack(uint8_t *packed, const uint16_t *rest, size_t n, unsigned r)
                                                       : r == 7  ? pack_block_7
                                                       : r == 10 ? pack_block_10
                                                       : r == 3  ? pack_block_3
+                                                      : r == 2  ? pack_block_2
                                                                 : NULL;
     if (pack_block != NULL) {
         for (; n >= BLOCK; n -= BLOCK, rest += BLOCK, packed += 64 * r)
@@ -246,6 +269,7 @@ bool ptwm_rest_unpack(uint16_t *rest, const uint8_t *packed, size_t n, unsigned 
                                                         : r == 7  ? unpack_block_7
                                                         : r == 10 ? unpack_block_10
                                                         : r == 3  ? unpack_block_3
+                                                        : r == 2  ? unpack_block_2
                                                                   : NULL;
     if (unpack_block != NULL) {
         for (; n >= BLOCK; n -= BLOCK, rest += BLOCK, packed += 64 * r)

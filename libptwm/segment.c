@@ -84,6 +84,7 @@ static bool codec_fits(uint8_t codec, enum ptwm_plane_kind kind)
     switch (codec) {
     case PTWM_CODEC_LABEL_RANS: return kind == PTWM_PLANE_SYMBOL;
     case PTWM_CODEC_TRIM: return kind == PTWM_PLANE_LOW;
+    case PTWM_CODEC_CARRIED: return kind == PTWM_PLANE_REST;
     default: return codec <= PTWM_CODEC_ZSTD;
     }
 }
@@ -110,6 +111,16 @@ static enum ptwm_status read_plane_record(struct ptwm_cursor *c, const struct pt
     return PTWM_OK;
 }
 
+/* Only label rANS can carry what a rest plane lacks. The symbol plane is the last one. */
+static bool is_carried_by_none(const struct ptwm_parsed_chain *chain, const struct ptwm_plane_record *records)
+{
+    bool is_carried = false;
+
+    for (uint32_t p = 0; p < chain->n_planes; p++)
+        is_carried = is_carried || records[p].codec == PTWM_CODEC_CARRIED;
+    return is_carried && records[chain->n_planes - 1].codec != PTWM_CODEC_LABEL_RANS;
+}
+
 /* Reads the chunk table and places the chunks; they must fill what the segment has before its tail. */
 static enum ptwm_status read_chunk_table(struct ptwm_cursor *c, struct ptwm_tail *tail, struct ptwm_error *error)
 {
@@ -122,6 +133,8 @@ static enum ptwm_status read_chunk_table(struct ptwm_cursor *c, struct ptwm_tail
             if (status != PTWM_OK)
                 return status;
         }
+        if (is_carried_by_none(&tail->chain, ptwm_tail_chunk_planes(tail, i)))
+            return ptwm_fail(error, PTWM_ERR_CODEC, "a rest plane is carried by another codec than label rANS");
         tail->chunk_offset[i] = ptwm_chunk_position(position, tail->segment.flags);
         position = tail->chunk_offset[i] + ptwm_tail_chunk_stored_nbytes(tail, i);
         if (position > end)

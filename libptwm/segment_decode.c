@@ -37,6 +37,7 @@ struct chunk_job {
     uint8_t *raw;
     size_t raw_nbytes;
     struct ptwm_decode_scratch *scratch;
+    struct ptwm_carried carried; /* of the plain way */
 };
 
 static bool checks_crc(const struct chunk_job *job)
@@ -48,7 +49,7 @@ static bool checks_crc(const struct chunk_job *job)
  * Decodes one plane, stored at job->stored + position. A plane that is stored as it is stays where it is; others go to
  * decoded. *plane tells where it is.
  */
-static enum ptwm_status decode_plane(const struct chunk_job *job, uint32_t p, uint64_t position, uint8_t *decoded,
+static enum ptwm_status decode_plane(struct chunk_job *job, uint32_t p, uint64_t position, uint8_t *decoded,
                                      const uint8_t **plane, struct ptwm_error *error)
 {
     const struct ptwm_tail *tail = job->tail;
@@ -65,7 +66,7 @@ static enum ptwm_status decode_plane(const struct chunk_job *job, uint32_t p, ui
         *plane = stored;
     } else {
         status = ptwm_plane_decode(tail, job->chunk, p, job->context, stored, record.stored_nbytes, decoded,
-                                   &job->scratch->symbols, error);
+                                   &job->carried, &job->scratch->symbols, error);
         *plane = decoded;
     }
     if (status != PTWM_OK)
@@ -75,10 +76,12 @@ static enum ptwm_status decode_plane(const struct chunk_job *job, uint32_t p, ui
 
 /*
  * A low or rest plane for fused decoding: one that is stored as it is stays where it is, and its CRC is for the kernel to
- * check; others are decoded now. A constant low plane is one block that repeats.
+ * check, and if label rANS carries its beginning, for the kernel to add that; others are decoded now. A constant low plane
+ * is one block that repeats.
  */
-static enum ptwm_status prepare_plane(const struct chunk_job *job, uint32_t p, uint64_t position, uint8_t *decoded,
-                                      struct ptwm_fused_plane *plane, bool *is_constant, struct ptwm_error *error)
+static enum ptwm_status prepare_plane(struct chunk_job *job, uint32_t p, uint64_t position, uint8_t *decoded,
+                                      struct ptwm_fused_plane *plane, bool *is_constant, bool *is_carried,
+                                      struct ptwm_error *error)
 {
     const struct ptwm_tail *tail = job->tail;
     const struct ptwm_plane_record *record = &ptwm_tail_chunk_planes(tail, job->chunk)[p];
@@ -89,6 +92,13 @@ static enum ptwm_status prepare_plane(const struct chunk_job *job, uint32_t p, u
     if (record->codec == PTWM_CODEC_IDENTITY && record->stored_nbytes == plane->nbytes) {
         plane->bytes = stored;
         plane->crc = checks_crc(job) ? &record->crc : NULL;
+        return PTWM_OK;
+    }
+    if (record->codec == PTWM_CODEC_CARRIED && record->stored_nbytes + PTWM_FUSED_CARRIED == plane->nbytes) {
+        plane->bytes = stored;
+        plane->nbytes = record->stored_nbytes;
+        plane->crc = checks_crc(job) ? &record->crc : NULL;
+        *is_carried = true;
         return PTWM_OK;
     }
     plane->crc = NULL;
@@ -110,7 +120,7 @@ static enum ptwm_status prepare_plane(const struct chunk_job *job, uint32_t p, u
  * Decodes a chunk in one pass, if it is one for that. *done tells whether it worked; if not, the plain way is to be gone,
  * which also finds out what is wrong.
  */
-static enum ptwm_status decode_fused(const struct chunk_job *job, bool *done, struct ptwm_error *error)
+static enum ptwm_status decode_fused(struct chunk_job *job, bool *done, struct ptwm_error *error)
 {
     const struct ptwm_tail *tail = job->tail;
     const struct ptwm_parsed_chain *chain = &tail->chain;
@@ -122,7 +132,8 @@ static enum ptwm_status decode_fused(const struct chunk_job *job, bool *done, st
     uint8_t *decoded;
 
     *done = false;
-    if (!ptwm_fused_serves(chain, job->raw_nbytes) || records[last].codec != PTWM_CODEC_LABEL_RANS)
+    if (!ptwm_fused_serves(chain, job->raw_nbytes) || tail->model.unit % PTWM_UNIT_GRANULE != 0 ||
+        records[last].codec != PTWM_CODEC_LABEL_RANS)
         return PTWM_OK;
     for (uint32_t p = 0; p < last; p++)
         if (records[p].codec != PTWM_CODEC_IDENTITY)
@@ -132,7 +143,7 @@ static enum ptwm_status decode_fused(const struct chunk_job *job, bool *done, st
         return ptwm_fail(error, PTWM_ERR_MEMORY, "the planes of a chunk");
     for (uint32_t p = 0; p < last && status == PTWM_OK; p++) {
         struct ptwm_fused_plane *plane = chain->planes[p].kind == PTWM_PLANE_LOW ? &fused.low : &fused.rest;
-        status = prepare_plane(job, p, position, decoded, plane, &fused.is_low_constant, NULL);
+        status = prepare_plane(job, p, position, decoded, plane, &fused.is_low_constant, &fused.is_carried, NULL);
         position += records[p].stored_nbytes;
         if (records[p].codec != PTWM_CODEC_IDENTITY)
             decoded += ptwm_plane_nbytes(chain, p, job->raw_nbytes);
@@ -152,7 +163,7 @@ static enum ptwm_status decode_fused(const struct chunk_job *job, bool *done, st
     return PTWM_OK;
 }
 
-static enum ptwm_status decode_planes(const struct chunk_job *job, struct ptwm_error *error)
+static enum ptwm_status decode_planes(struct chunk_job *job, struct ptwm_error *error)
 {
     const struct ptwm_tail *tail = job->tail;
     const struct ptwm_parsed_chain *chain = &tail->chain;
@@ -185,7 +196,8 @@ enum ptwm_status ptwm_chunk_decode(const struct ptwm_file *file, const struct pt
                                    struct ptwm_decode_scratch *scratch, struct ptwm_error *error)
 {
     const uint64_t offset = tail->segment.offset + tail->chunk_offset[chunk];
-    struct chunk_job job = { tail, chunk, check_crc, context, NULL, raw, ptwm_tail_chunk_nbytes(tail, chunk), scratch };
+    struct chunk_job job = { tail, chunk, check_crc, context, NULL, raw, ptwm_tail_chunk_nbytes(tail, chunk), scratch,
+                             { NULL, 0 } };
     enum ptwm_status status = ptwm_file_view(file, offset, ptwm_tail_chunk_stored_nbytes(tail, chunk),
                                              &scratch->stored, &job.stored, error);
     bool done = false;

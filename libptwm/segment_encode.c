@@ -1,5 +1,6 @@
 #include "segment_encode.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "choose.h"
@@ -12,7 +13,15 @@
 enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
-    TOLERANCE = 1536 / 8       /* elements' bytes for a bit */
+    THOROUGH_LEVEL = 10,       /* of effort: from here on everything is tried on everything */
+    TOLERANCE = 1000,          /* of the size */
+    MANY_NBYTES = 4 << 20,     /* from here on a sample of integers has to do */
+    PROBES = 4,
+    PROBE_NBYTES = 32 << 10,
+    PIECES = 16,
+    PIECE_NBYTES = 64 << 10,
+    TRIVIAL_SHARE = 256,       /* data that shrinks to so small a part has larger chunks */
+    TRIVIAL_CHUNK_NBYTES = 16 << 20
 };
 
 /* A segment that is being encoded with one chain. */
@@ -31,11 +40,22 @@ struct encoding {
 
 /* ------------------------------------------------------------------------------------------------------- chunks */
 
+/* Takes what the symbol plane carries out of the rest plane before it, which begins at begin. */
+static void drop_carried(struct ptwm_bytes *stored, size_t begin, size_t n_carried, struct ptwm_plane_record *rest)
+{
+    memmove(stored->data + begin, stored->data + begin + n_carried, stored->nbytes - begin - n_carried);
+    stored->nbytes -= n_carried;
+    rest->codec = PTWM_CODEC_CARRIED;
+    rest->stored_nbytes -= (uint32_t)n_carried;
+    rest->crc = ptwm_crc32c(0, stored->data + begin, rest->stored_nbytes);
+}
+
 static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
                                       struct ptwm_plane_record *records, struct ptwm_error *error)
 {
-    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL };
+    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL, NULL };
     enum ptwm_status status = PTWM_OK;
+    size_t n_carried = 0, rest_begin = 0;
 
     if (e->window.set != PTWM_NO_SET) {
         plan.classes = ptwm_window_classes(&e->window, chunk);
@@ -44,8 +64,17 @@ static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct
     for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {
         size_t nbytes;
         const uint8_t *plane = ptwm_window_plane(&e->window, chunk, p, &nbytes);
+        const size_t begin = stored->nbytes;
         status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, stored, &records[p], error);
+        if (e->tail.chain.planes[p].kind == PTWM_PLANE_REST && records[p].codec == PTWM_CODEC_IDENTITY) {
+            const uint64_t n = ptwm_chain_n_elements(&e->tail.chain, ptwm_tail_chunk_nbytes(&e->tail, chunk));
+            n_carried = ptwm_label_n_carried(plane, nbytes, (size_t)n, e->tail.model.unit);
+            plan.carried = n_carried > 0 ? plane : NULL;
+            rest_begin = begin;
+        }
     }
+    if (status == PTWM_OK && n_carried > 0 && records[e->tail.chain.n_planes - 1].codec == PTWM_CODEC_LABEL_RANS)
+        drop_carried(stored, rest_begin, n_carried, &records[e->tail.chain.n_planes - 2]);
     return status;
 }
 
@@ -102,17 +131,19 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
 }
 
 /*
- * Whether the first window's classes gain more than other chains have in advance, or nearly so: for elements of two
- * bytes and more a 1536th of the raw size is a fair price for the fast way.
+ * Whether the first window's classes gain more than other chains have in advance, or nearly so: what decodes several times
+ * as fast may be a thousandth larger, where the sample is that exact, which it is not for bytes.
  */
 static bool beats_rival(const struct encoding *e)
 {
-    const int64_t n = (int64_t)e->rival->n_elements, advantage = e->rival->advantage_bits;
-    const int64_t gain = (int64_t)e->fast.undivided_bits - (int64_t)e->fast.symbols_cost_bits;
+    const struct ptwm_sampled_choice *rival = e->rival;
+    const int64_t n = (int64_t)e->fast.n, n_sampled = (int64_t)rival->n_elements;
     const unsigned width = ptwm_float_width(e->fast.kind);
-    const int64_t price = width > 1 ? (int64_t)e->fast.n * width / TOLERANCE : 0;
+    const int64_t loss = (int64_t)e->fast.symbols_cost_bits - (int64_t)e->fast.entropy_bits;
+    const int64_t heads = (int64_t)(ptwm_ceil_div(e->fast.n * width, e->tail.chunk_nbytes) * rival->head_bits);
+    const int64_t price = width > 1 ? (int64_t)rival->rival_bits / TOLERANCE * n / n_sampled : 0;
 
-    return e->is_fast && (advantage <= 0 || gain + price >= advantage * ((int64_t)e->fast.n / n + 1));
+    return e->is_fast && loss + rival->advantage_bits * n / n_sampled <= heads + price;
 }
 
 /* Makes room for the segment's beginning and remembers where that is. */
@@ -222,6 +253,13 @@ static enum ptwm_status encode_with(const struct ptwm_encode_spec *spec, const s
     return status;
 }
 
+/* What encoding with a chain gives: its length, and for small data, if it has been encoded, the result itself. */
+struct result {
+    uint64_t nbytes;
+    struct ptwm_bytes encoded; /* nothing if the result has not been kept */
+    struct ptwm_segment_record record;
+};
+
 static int discard(void *context, const void *data, size_t nbytes)
 {
     (void)context;
@@ -230,40 +268,47 @@ static int discard(void *context, const void *data, size_t nbytes)
     return 0;
 }
 
-/* Finds out, or estimates, the length that encoding with a chain gives. */
-typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error);
-
-/* By encoding, and throwing the result away. */
-static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                  bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
+static int append(void *context, const void *data, size_t nbytes)
 {
-    const struct ptwm_sink nowhere = { discard, NULL };
-    struct ptwm_segment_record record;
+    return ptwm_bytes_append(context, data, nbytes) == PTWM_OK ? 0 : ENOMEM;
+}
+
+/* Finds out, or estimates, what encoding with a chain gives. */
+typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                       bool try_zstd, struct result *result, struct ptwm_error *error);
+
+/* By encoding. */
+static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                  bool try_zstd, struct result *result, struct ptwm_error *error)
+{
+    const bool keeps = spec->nbytes <= TRY_ALL_NBYTES;
+    const struct ptwm_sink sink = { keeps ? append : discard, &result->encoded };
     struct ptwm_output *output;
-    enum ptwm_status status = ptwm_output_open_sink(&nowhere, spec->context->allocator, &output, error);
+    enum ptwm_status status = ptwm_output_open_sink(&sink, spec->context->allocator, &output, error);
 
     if (status != PTWM_OK)
         return status;
-    status = encode_with(spec, chain, try_zstd, NULL, NULL, output, &record, error);
+    result->encoded.nbytes = 0;
+    status = encode_with(spec, chain, try_zstd, NULL, NULL, output, &result->record, error);
     if (status == PTWM_OK)
-        *nbytes = record.stored_nbytes;
+        result->nbytes = result->record.stored_nbytes;
     ptwm_output_close(output);
     return status;
 }
 
 /* By statistics of the first window. */
 static enum ptwm_status estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                       bool try_zstd, uint64_t *nbytes, struct ptwm_error *error)
+                                       bool try_zstd, struct result *result, struct ptwm_error *error)
 {
     (void)try_zstd;
-    return ptwm_estimate_chain(spec, chain, nbytes, error);
+    return ptwm_estimate_chain(spec, chain, &result->nbytes, error);
 }
 
 /* A way to encode: a chain, and whether its symbols are left to the codecs of bytes. */
 struct way {
     size_t chain;
     bool no_labels;
+    struct result result;
 };
 
 /*
@@ -276,31 +321,110 @@ static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const str
            (spec->nbytes <= PTWM_FEW_NBYTES || spec->chunk_nbytes <= PTWM_FEW_NBYTES);
 }
 
+/*
+ * Whether zstd makes a few pieces of the bytes smaller than coding each byte by its frequency does. Where it does not, as
+ * with quantised weights, its attempts would be most of the encoding.
+ */
+static enum ptwm_status zstd_may_help(const struct ptwm_encode_spec *spec, bool *helps, struct ptwm_error *error)
+{
+    const size_t bound = ptwm_codec_zstd.bound(PROBE_NBYTES);
+    uint8_t *coded = ptwm_alloc(spec->context->allocator, bound, 1);
+    enum ptwm_status status = PTWM_OK;
+
+    *helps = false;
+    if (coded == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
+    for (size_t i = 0; i < PROBES && status == PTWM_OK && !*helps; i++) {
+        const uint8_t *probe = spec->data + (spec->nbytes - PROBE_NBYTES) * i / (PROBES - 1);
+        uint32_t histogram[256] = { 0 };
+        uint64_t by_frequency;
+        size_t nbytes;
+        for (size_t k = 0; k < PROBE_NBYTES; k++)
+            histogram[probe[k]]++;
+        by_frequency = ptwm_huffman_estimate(histogram, PROBE_NBYTES);
+        by_frequency = by_frequency < PROBE_NBYTES ? by_frequency : PROBE_NBYTES;
+        status = ptwm_codec_zstd.encode(spec->context, coded, &nbytes, probe, PROBE_NBYTES, error);
+        *helps = status == PTWM_OK && nbytes < by_frequency - by_frequency / 64;
+    }
+    ptwm_release(spec->context->allocator, coded, bound, 1);
+    return status;
+}
+
 /* Finds the way whose result is the smallest, by that measure. */
 static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, bool try_zstd,
                                       struct way *best, struct ptwm_error *error)
 {
-    uint64_t best_nbytes = UINT64_MAX;
+    struct result result = { 0, { spec->context->allocator, NULL, 0, 0 }, best->result.record };
     enum ptwm_status status = PTWM_OK;
 
-    best->chain = 0;
-    best->no_labels = false;
     if (spec->n_chains == 1 && !may_go_without_labels(spec, &spec->chains[0]))
         return PTWM_OK;
+    best->result.nbytes = UINT64_MAX;
     for (size_t i = 0; i < 2 * spec->n_chains && status == PTWM_OK; i++) {
         const struct ptwm_parsed_chain *chain = &spec->chains[i / 2];
         struct ptwm_encode_spec variant = *spec;
-        uint64_t nbytes = UINT64_MAX;
         variant.no_labels = i % 2 != 0;
         if (variant.no_labels && !may_go_without_labels(spec, chain))
             continue;
-        status = measure(&variant, chain, try_zstd, &nbytes, error);
-        if (status == PTWM_OK && nbytes < best_nbytes) {
-            best_nbytes = nbytes;
+        if (spec->method == PTWM_METHOD_MICROSCALE && !spec->chains_are_callers && !ptwm_chain_is_promising(spec, chain))
+            continue;
+        status = measure(&variant, chain, try_zstd, &result, error);
+        if (status == PTWM_OK && result.nbytes < best->result.nbytes) {
+            const struct result other = best->result;
             best->chain = i / 2;
             best->no_labels = variant.no_labels;
+            best->result = result;
+            result = other;
         }
     }
+    ptwm_bytes_release(&result.encoded);
+    return status;
+}
+
+/* Writes a segment that has been encoded. */
+static enum ptwm_status write_result(const struct result *result, struct ptwm_output *output,
+                                     struct ptwm_segment_record *record, struct ptwm_error *error)
+{
+    enum ptwm_status status = ptwm_segment_pad(output, result->record.flags, error);
+
+    *record = result->record;
+    record->offset = ptwm_output_position(output);
+    if (status == PTWM_OK)
+        status = ptwm_output_write(output, result->encoded.data, result->encoded.nbytes, error);
+    return status;
+}
+
+/*
+ * The same for much data, from pieces of it: the best way if it was no longer than they are, though best->result.nbytes is
+ * what all would give. *zstd_helps: whether zstd has a part in that.
+ */
+static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, bool try_zstd, struct way *best,
+                                           bool *zstd_helps, struct ptwm_error *error)
+{
+    /* Whole rows, if they are short, and whole elements. */
+    const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= PIECE_NBYTES / 8 ? 8 * spec->row_nbytes : 8;
+    const size_t piece = (size_t)(PIECE_NBYTES / step * step);
+    struct ptwm_encode_spec pieces = *spec;
+    struct result without = { 0, { spec->context->allocator, NULL, 0, 0 }, { 0 } };
+    uint8_t *data = ptwm_alloc(spec->context->allocator, PIECES, piece);
+    enum ptwm_status status;
+
+    if (data == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
+    for (size_t i = 0; i < PIECES; i++) /* none at the ends, which are often unlike the rest */
+        memcpy(data + i * piece, spec->data + (spec->nbytes * (2 * i + 1) / (2 * PIECES) - piece / 2) / step * step, piece);
+    pieces.data = data;
+    pieces.nbytes = PIECES * piece;
+    status = find_best_way(&pieces, try_chain, try_zstd, best, error);
+    *zstd_helps = try_zstd;
+    if (status == PTWM_OK && try_zstd) {
+        pieces.no_labels = best->no_labels;
+        status = try_chain(&pieces, &spec->chains[best->chain], false, &without, error);
+        *zstd_helps = best->result.nbytes < without.nbytes - without.nbytes / TOLERANCE;
+    }
+    if (best->result.nbytes < UINT64_MAX)
+        best->result.nbytes *= spec->nbytes / pieces.nbytes;
+    ptwm_release(spec->context->allocator, data, PIECES, piece);
     return status;
 }
 
@@ -312,7 +436,7 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
                                       struct ptwm_output *output, struct ptwm_segment_record *record,
                                       struct ptwm_error *error)
 {
-    struct ptwm_sampled_choice choice = { 0, 0, 0, 0, false };
+    struct ptwm_sampled_choice choice = { 0 };
     const bool is_sampled = ptwm_sample_chains(spec, &choice);
     enum ptwm_status status = PTWM_OK;
     bool is_beaten = true;
@@ -323,38 +447,65 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
         if (*is_done)
             return status;
     }
-    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES)
+    /* Of bytes a sample does not show what the classes of rows gain. */
+    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES || ptwm_float_width(ptwm_float_kind_of(&spec->chains[0])) == 1)
         return find_best_way(spec, estimate_chain, false, best, error);
     best->chain = choice.rival;
     return PTWM_OK;
+}
+
+bool ptwm_asks_for_repetition(enum ptwm_method method, uint64_t nbytes, const struct ptwm_parsed_chain *chain)
+{
+    return method == PTWM_METHOD_MICROSCALE && nbytes > TRY_ALL_NBYTES && chain->label != NULL;
+}
+
+static bool is_repetitive(const struct ptwm_encode_spec *spec)
+{
+    return spec->repetition == PTWM_REPETITION_UNKNOWN
+               ? ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes)
+               : spec->repetition == PTWM_REPETITION_FOUND;
 }
 
 enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct ptwm_output *output,
                                      struct ptwm_segment_record *record, struct ptwm_error *error)
 {
     const bool chosen = spec->method == PTWM_METHOD_MICROSCALE;
+    const bool thorough = chosen && spec->context->level >= THOROUGH_LEVEL;
     /* Types whose first chain has no model are the ones in which zstd finds something: integers, masks, text. */
-    const bool suspicious = chosen && (spec->nbytes <= TRY_ALL_NBYTES || spec->chains[0].label == NULL ||
-                                       ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes));
-    const bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
+    const bool suspicious =
+        chosen &&
+        (thorough || !ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
+    const bool by_type = suspicious && !thorough && spec->chains[0].label == NULL && !spec->chains_are_callers;
+    bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
     struct ptwm_encode_spec variant = *spec, sample = *spec;
-    struct way best = { 0, false };
-    enum ptwm_status status;
+    struct way best = { 0, false, { UINT64_MAX, { spec->context->allocator, NULL, 0, 0 }, { 0 } } };
+    enum ptwm_status status = PTWM_OK;
     bool is_done = false;
 
+    if (try_zstd && by_type && spec->nbytes > TRY_ALL_NBYTES)
+        status = zstd_may_help(spec, &try_zstd, error);
+    if (status != PTWM_OK)
+        return status;
     if (!chosen || suspicious || spec->chains_are_callers) {
-        status = find_best_way(spec, try_chain, try_zstd, &best, error);
+        if (by_type && spec->nbytes >= MANY_NBYTES)
+            status = find_way_by_pieces(spec, try_zstd, &best, &try_zstd, error);
+        else
+            status = find_best_way(spec, try_chain, try_zstd, &best, error);
+        /* One row over and over: what each chunk says once would be most of the file. */
+        if (chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE)
+            variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;
     } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
         status = find_best_way(&sample, try_chain, false, &best, error);
     } else {
         status = encode_floats(spec, &best, &is_done, output, record, error);
     }
-    if (is_done)
-        return status;
     variant.no_labels = best.no_labels;
-    if (status == PTWM_OK)
-        status = encode_with(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);
+    if (status == PTWM_OK && !is_done)
+        status = best.result.encoded.nbytes > 0
+                     ? write_result(&best.result, output, record, error)
+                     : encode_with(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);
+    ptwm_bytes_release(&best.result.encoded);
     return status;
 }
 

@@ -16,6 +16,9 @@ enum {
 
 struct ptwm_encode_memory; /* float_encode.h */
 
+/* What ptwm_is_repetitive says, if it has been asked. */
+enum ptwm_repetition { PTWM_REPETITION_UNKNOWN, PTWM_REPETITION_NONE, PTWM_REPETITION_FOUND };
+
 struct ptwm_encode_spec {
     const uint8_t *data; /* raw bytes, little-endian */
     uint64_t nbytes;     /* at least 1 */
@@ -31,7 +34,11 @@ struct ptwm_encode_spec {
     unsigned threads;
     const struct ptwm_codec_context *context;
     struct ptwm_encode_memory *memory; /* max(1, threads) of them */
+    enum ptwm_repetition repetition;
 };
+
+/* Whether encoding asks for repetition in data of that method and length, whose first candidate is chain. */
+bool ptwm_asks_for_repetition(enum ptwm_method method, uint64_t nbytes, const struct ptwm_parsed_chain *chain);
 
 /*
  * Encodes a segment, appends it to output (with the padding that it needs) and fills *record. Memory beyond the output

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "float_split.h"
 #include "plane.h"
 #include "status.h"
 #include "threads.h"
@@ -9,6 +10,7 @@
 enum {
     WINDOW_NBYTES = 16 << 20,
     WINDOW_ELEMENTS = 8 << 20,
+    BLOCK = 512,
     MIN_COLUMNS = 8, /* for shifts to be worth a look */
     MIN_ROWS = 8
 };
@@ -97,6 +99,28 @@ const uint8_t *ptwm_window_classes(const struct ptwm_window *w, uint64_t chunk)
 /* ------------------------------------------------------------------------------------------------------ filling */
 
 /* Splits one chunk, without shifts yet, and widens its symbols. */
+/* Splits floats with the kernels of float_split.h. The symbols are in symbols too, if that is not NULL. */
+static void split_floats(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *const *planes,
+                         uint16_t *symbols)
+{
+    const unsigned width = ptwm_float_width(kind), bits = ptwm_float_bits(kind), n_low = ptwm_float_n_low(kind);
+    uint8_t *plane = planes[n_low + 1];
+    uint16_t block[BLOCK];
+
+    if (n_low > 0)
+        (void)ptwm_float_lows(raw, n, planes[0]);
+    ptwm_float_rests(kind, raw, n, planes[n_low]);
+    for (size_t first = 0; first < n; first += BLOCK) {
+        const size_t m = n - first < BLOCK ? n - first : BLOCK;
+        uint16_t *own = symbols != NULL ? symbols + first : block;
+        ptwm_float_symbols(kind, raw + first * width, m, own);
+        for (size_t i = 0; i < m && bits > 8; i++)
+            ptwm_store16(plane + 2 * (first + i), own[i]);
+        for (size_t i = 0; i < m && bits <= 8; i++)
+            plane[first + i] = (uint8_t)own[i];
+    }
+}
+
 static enum ptwm_status split_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
 {
     struct ptwm_window *w = context;
@@ -104,17 +128,23 @@ static enum ptwm_status split_chunk(void *context, size_t task, unsigned worker,
     const uint64_t chunk = w->first_chunk + task;
     const size_t raw_nbytes = ptwm_tail_chunk_nbytes(tail, chunk);
     const struct ptwm_shifts no_shifts = { 0, NULL };
+    const enum ptwm_float_kind kind = w->spec->plain ? PTWM_FLOAT_NONE : ptwm_float_kind_of(&tail->chain);
+    const uint8_t *raw = w->spec->data + chunk * tail->chunk_nbytes;
     struct ptwm_bytes scratch = { w->spec->context->allocator, NULL, 0, 0 };
     uint8_t *planes[PTWM_MAX_PLANES];
 
     (void)worker;
     for (uint32_t p = 0; p < tail->chain.n_planes; p++)
         planes[p] = plane_of(w, chunk, p);
+    if (kind != PTWM_FLOAT_NONE) {
+        split_floats(kind, raw, raw_nbytes / ptwm_float_width(kind), planes,
+                     w->symbols.data != NULL ? symbols_of(w, chunk) : NULL);
+        return PTWM_OK;
+    }
     if (tail->chain.n_steps > 0 && tail->chain.steps[0].kind == PTWM_STEP_DELTA &&
         ptwm_bytes_scratch(&scratch, raw_nbytes) == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "splitting a chunk of %zu bytes", raw_nbytes);
-    ptwm_chain_split(&tail->chain, &no_shifts, 0, w->spec->data + chunk * tail->chunk_nbytes, raw_nbytes, planes,
-                     scratch.data);
+    ptwm_chain_split(&tail->chain, &no_shifts, 0, raw, raw_nbytes, planes, scratch.data);
     ptwm_bytes_release(&scratch);
     if (w->symbols.data != NULL) {
         const uint8_t *plane = planes[tail->chain.n_planes - 1];
@@ -161,6 +191,7 @@ uint32_t ptwm_symbols_per_octave(const struct ptwm_step *label)
            : label->width == 4 && label->shift == 6 && label->bits == 9   ? 2
            : label->width == 2 && label->shift == 9 && label->bits == 6   ? 2
            : label->width == 1 && label->shift == 2 && label->bits == 5   ? 2
+           : label->width == 1 && label->shift == 1 && label->bits == 6   ? 2
                                                                           : 1;
 }
 

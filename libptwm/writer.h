@@ -30,10 +30,12 @@ enum writer_state { WRITER_OPEN, WRITER_FINISHED, WRITER_FAILED };
 /* How a tensor is to be coded; what tensors of one group have in common. */
 struct recipe {
     uint32_t dtype;
+    uint64_t row_nbytes; /* of a small tensor with rows that matter; else 0 */
     enum ptwm_method method;
     bool chains_are_callers;
     size_t n_chains;
     struct ptwm_parsed_chain chains[PTWM_MAX_CANDIDATE_CHAINS];
+    enum ptwm_repetition repetition; /* of a single tensor's bytes */
 };
 
 /* Small tensors that are waiting. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "choose.h"
 #include "codec.h"
 #include "status.h"
 #include "threads.h"
@@ -63,6 +64,42 @@ static enum ptwm_status add_chain(struct recipe *recipe, const void *bytes, size
     return PTWM_OK;
 }
 
+/* Bytes of a row, over which columns are counted: the last dimension, and those before it while that is short. */
+static uint64_t row_nbytes(const struct ptwm_tensor_spec *s)
+{
+    const uint32_t bits = ptwm_dtype_bits(s->dtype);
+    uint64_t n = 1;
+
+    if (s->n_dims < 2 || s->nbytes == 0)
+        return 0;
+    for (uint32_t i = s->n_dims; i-- > 1 && n < MIN_ROW_ELEMENTS;)
+        n *= s->shape[i]; /* divides the number of elements: no overflow */
+    /* Complex numbers are coded as their parts, of which twice as many make a row. */
+    return n > 1 && n * bits % 8 == 0 ? n * bits / 8 : 0;
+}
+
+static bool is_of_bytes(const struct ptwm_tensor_spec *s)
+{
+    return s->dtype == PTWM_DTYPE_U8 || s->dtype == PTWM_DTYPE_F8_E4M3 || s->dtype == PTWM_DTYPE_F8_E8M0;
+}
+
+/*
+ * Whether a tensor waits for others like it, with which it shares tables. Packed 4-bit values do so up to larger sizes:
+ * they have many frequencies, much alike in all tensors, and no rows that matter.
+ */
+static bool is_grouped(const struct ptwm_tensor_spec *s)
+{
+    const bool is_packed = s->dtype == PTWM_DTYPE_U8 || s->dtype == PTWM_DTYPE_F4;
+    return s->nbytes <= (is_packed ? PTWM_GROUP_NBYTES / 3 : GROUPED_TENSOR_NBYTES);
+}
+
+/* The rows of a small tensor that are likely to be those of block scales: short ones, which tell apart what is grouped. */
+static uint64_t short_row_nbytes(const struct ptwm_tensor_spec *s)
+{
+    const uint64_t nbytes = is_grouped(s) && is_of_bytes(s) ? row_nbytes(s) : 0;
+    return nbytes < PTWM_UNIT_GRANULE ? nbytes : 0;
+}
+
 static enum ptwm_status make_recipe(const struct ptwm_tensor_spec *s, struct recipe *recipe, struct ptwm_error *error)
 {
     enum ptwm_status status = PTWM_OK;
@@ -70,9 +107,11 @@ static enum ptwm_status make_recipe(const struct ptwm_tensor_spec *s, struct rec
     size_t nbytes;
 
     recipe->dtype = s->dtype;
+    recipe->row_nbytes = short_row_nbytes(s);
     recipe->method = s->method;
     recipe->chains_are_callers = s->chains != NULL;
     recipe->n_chains = 0;
+    recipe->repetition = PTWM_REPETITION_UNKNOWN;
     if (s->chains != NULL && (s->n_chains == 0 || s->n_chains > PTWM_MAX_CANDIDATE_CHAINS))
         return ptwm_fail(error, PTWM_ERR_ARGUMENT, "%zu chains; 1 to %d are possible", s->n_chains,
                          PTWM_MAX_CANDIDATE_CHAINS);
@@ -90,18 +129,17 @@ static enum ptwm_status make_recipe(const struct ptwm_tensor_spec *s, struct rec
     return status;
 }
 
-/* Bytes of a row, over which columns are counted: the last dimension, and those before it while that is short. */
-static uint64_t row_nbytes(const struct ptwm_tensor_spec *s)
+/* The hash of a tensor's bytes; if encoding them asks for repetition, that goes to the recipe. */
+static uint64_t hash_bytes(const struct ptwm_writer *w, const struct ptwm_tensor_spec *s, struct recipe *recipe)
 {
-    const uint32_t bits = ptwm_dtype_bits(s->dtype);
-    uint64_t n = 1;
+    uint64_t hash;
+    bool is_repetitive;
 
-    if (s->n_dims < 2 || s->nbytes == 0)
-        return 0;
-    for (uint32_t i = s->n_dims; i-- > 1 && n < MIN_ROW_ELEMENTS;)
-        n *= s->shape[i]; /* divides the number of elements: no overflow */
-    /* Complex numbers are coded as their parts, of which twice as many make a row. */
-    return n > 1 && n * bits % 8 == 0 ? n * bits / 8 : 0;
+    if (is_grouped(s) || !ptwm_asks_for_repetition(recipe->method, s->nbytes, &recipe->chains[0]))
+        return ptwm_xxh3_64(s->data, (size_t)s->nbytes);
+    is_repetitive = ptwm_hash_repetitive(s->data, s->nbytes, w->chunk_nbytes, &hash);
+    recipe->repetition = is_repetitive ? PTWM_REPETITION_FOUND : PTWM_REPETITION_NONE;
+    return hash;
 }
 
 /* What has been done for a tensor before it is its turn. */
@@ -112,10 +150,10 @@ struct prepared {
     struct ptwm_bytes bytes;
 };
 
-static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tensor_spec *s, const struct recipe *recipe,
+static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tensor_spec *s, struct recipe *recipe,
                                   const struct prepared *prepared, uint64_t index, struct ptwm_error *error)
 {
-    const uint64_t hash = prepared != NULL ? prepared->hash : ptwm_xxh3_64(s->data, (size_t)s->nbytes);
+    const uint64_t hash = prepared != NULL ? prepared->hash : hash_bytes(w, s, recipe);
     struct ptwm_tensor_record *t = &w->manifest.tensors[index];
     enum ptwm_status status;
     uint64_t equal;
@@ -132,7 +170,7 @@ static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tenso
     t->nbytes = s->nbytes;
     t->hash = hash;
     t->has_hash = (w->flags & PTWM_WRITE_PAYLOAD_HASH) != 0;
-    if (s->nbytes <= GROUPED_TENSOR_NBYTES)
+    if (is_grouped(s))
         status = ptwm_writer_add_to_group(w, recipe, s->data, s->nbytes, index, error);
     else if (prepared != NULL && prepared->is_encoded)
         status = ptwm_writer_write_segment(w, &prepared->record, &prepared->bytes, &t->segment, error);
@@ -221,6 +259,7 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
     struct ptwm_output *output = NULL;
     enum ptwm_status status = recipe != NULL ? make_recipe(s, recipe, error) : PTWM_ERR_MEMORY;
 
+    prepared->hash = status == PTWM_OK ? hash_bytes(w, s, recipe) : ptwm_xxh3_64(s->data, (size_t)s->nbytes);
     /* Results are rarely larger than the raw bytes, and by little. */
     prepared->bytes.nbytes = 0;
     if (status == PTWM_OK)
@@ -250,9 +289,10 @@ static enum ptwm_status prepare(void *context, size_t task, size_t slot, unsigne
     prepared->is_encoded = false;
     if (check_spec(&s, NULL) != PTWM_OK || s.nbytes == 0)
         return PTWM_OK;
-    prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
-    if (s.nbytes > GROUPED_TENSOR_NBYTES)
+    if (!is_grouped(&s))
         (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, NULL);
+    else
+        prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
     return PTWM_OK;
 }
 

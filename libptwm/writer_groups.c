@@ -30,7 +30,8 @@ enum ptwm_status ptwm_writer_encode_bytes(const struct ptwm_writer *w, const str
                                            w->chunk_nbytes,
                                            threads,
                                            &context,
-                                           memory };
+                                           memory,
+                                           recipe->repetition };
     return ptwm_segment_encode(&spec, output, record, error);
 }
 
@@ -78,7 +79,7 @@ void ptwm_writer_release_group(struct ptwm_writer *w, uint32_t index)
 
 static bool same_recipe(const struct recipe *a, const struct recipe *b)
 {
-    if (a->dtype != b->dtype || a->method != b->method || a->chains_are_callers != b->chains_are_callers ||
+    if (a->row_nbytes != b->row_nbytes || a->dtype != b->dtype || a->method != b->method || a->chains_are_callers != b->chains_are_callers ||
         a->n_chains != b->n_chains)
         return false;
     for (size_t i = 0; i < a->n_chains; i++)
@@ -91,9 +92,11 @@ static bool same_recipe(const struct recipe *a, const struct recipe *b)
 static void copy_recipe(struct recipe *to, const struct recipe *from)
 {
     to->dtype = from->dtype;
+    to->row_nbytes = from->row_nbytes;
     to->method = from->method;
     to->chains_are_callers = from->chains_are_callers;
     to->n_chains = from->n_chains;
+    to->repetition = PTWM_REPETITION_UNKNOWN;
     for (size_t i = 0; i < from->n_chains; i++)
         ptwm_chain_copy(&to->chains[i], &from->chains[i]);
 }
@@ -104,7 +107,8 @@ enum ptwm_status ptwm_writer_flush_group(struct ptwm_writer *w, uint32_t index, 
     struct group *group = w->groups[index];
     uint64_t segment = PTWM_NONE, tensor;
     enum ptwm_status status =
-        ptwm_writer_encode_segment(w, &group->recipe, group->raw.data, group->raw.nbytes, 0, 1, &segment, error);
+        ptwm_writer_encode_segment(w, &group->recipe, group->raw.data, group->raw.nbytes, group->recipe.row_nbytes,
+                                   1, &segment, error);
 
     for (size_t i = 0; status == PTWM_OK && i < group->members.nbytes; i += sizeof tensor) {
         memcpy(&tensor, group->members.data + i, sizeof tensor);

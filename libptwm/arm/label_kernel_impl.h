@@ -159,29 +159,60 @@ static inline void merge_rest10_neon(const struct context_neon *c)
 }
 
 /* 16 bytes from number i of the block on: lanes are in the order even elements of 64, odd elements of 64. */
-static inline void put_bytes_neon(const struct context_neon *c, size_t v, size_t i, uint8x16_t rest)
+static inline void put_bytes_neon(const struct context_neon *c, uint8x16_t mask, size_t v, size_t i, uint8x16_t rest)
 {
     const uint16_t *even = c->symbols + 64 * v + i / 2, *odd = even + 32;
     const uint8x8_t a = vmovn_u16(vld1q_u16(even)), b = vmovn_u16(vld1q_u16(odd));
     const uint8x16_t symbols = vcombine_u8(vzip1_u8(a, b), vzip2_u8(a, b));
 
     vst1q_u8(c->out + 64 * v + i,
-             vbslq_u8(vdupq_n_u8(0x83), rest, vaddq_u8(symbols, vld1q_u8(c->shifts + 64 * v + i))));
+             vbslq_u8(mask, rest, vaddq_u8(symbols, vld1q_u8(c->shifts + 64 * v + i))));
+}
+
+static inline void merge_rest2_neon(const struct context_neon *c)
+{
+    const uint8x16_t mask = vdupq_n_u8(0x81), sign = vdupq_n_u8(0x80);
+
+    for (size_t i = 0; i < 64; i += 16)
+        for (size_t half = 0; half < 2; half++) {
+            const uint8x16_t rest = vld1q_u8(c->rest + 64 * half + i);
+            for (int j = 0; j < 4; j++)
+                put_bytes_neon(c, mask, 4 * half + (size_t)j, i,
+                               vbslq_u8(sign, vshlq_u8(rest, vdupq_n_s8((int8_t)j)), vshlq_u8(rest, vdupq_n_s8((int8_t)-j))));
+        }
 }
 
 static inline void merge_rest3_neon(const struct context_neon *c)
 {
-    const uint8x16_t sign = vdupq_n_u8(0x80), one = vdupq_n_u8(1);
+    const uint8x16_t mask = vdupq_n_u8(0x83), sign = vdupq_n_u8(0x80), one = vdupq_n_u8(1);
 
     for (size_t i = 0; i < 64; i += 16) {
         const uint8x16_t last = vld1q_u8(c->rest + 128 + i);
         for (size_t v = 0; v < 3; v++) {
             const uint8x16_t rest = vld1q_u8(c->rest + 64 * v + i);
-            put_bytes_neon(c, v, i, rest);
-            put_bytes_neon(c, v + 3, i, vbslq_u8(sign, vshlq_n_u8(rest, 1), vshrq_n_u8(rest, 2)));
+            put_bytes_neon(c, mask, v, i, rest);
+            put_bytes_neon(c, mask, v + 3, i, vbslq_u8(sign, vshlq_n_u8(rest, 1), vshrq_n_u8(rest, 2)));
             if (v < 2)
-                put_bytes_neon(c, v + 6, i,
+                put_bytes_neon(c, mask, v + 6, i,
                                vbslq_u8(sign, vshlq_n_u8(rest, 2),
+                                        vbslq_u8(one, vshrq_n_u8(rest, 4), v == 0 ? vshrq_n_u8(last, 4) : vshrq_n_u8(last, 3))));
+        }
+    }
+}
+
+static inline void merge_int8_neon(const struct context_neon *c)
+{
+    const uint8x16_t mask = vdupq_n_u8(7), high = vdupq_n_u8(4), one = vdupq_n_u8(1);
+
+    for (size_t i = 0; i < 64; i += 16) {
+        const uint8x16_t last = vld1q_u8(c->rest + 128 + i);
+        for (size_t v = 0; v < 3; v++) {
+            const uint8x16_t rest = vld1q_u8(c->rest + 64 * v + i);
+            put_bytes_neon(c, mask, v, i, vbslq_u8(high, vshrq_n_u8(rest, 5), rest));
+            put_bytes_neon(c, mask, v + 3, i, vbslq_u8(high, vshrq_n_u8(rest, 4), vshrq_n_u8(rest, 2)));
+            if (v < 2)
+                put_bytes_neon(c, mask, v + 6, i,
+                               vbslq_u8(high, vshrq_n_u8(rest, 3),
                                         vbslq_u8(one, vshrq_n_u8(rest, 4), v == 0 ? vshrq_n_u8(last, 4) : vshrq_n_u8(last, 3))));
         }
     }
@@ -212,6 +243,10 @@ PTWM_INLINE size_t decode_neon(struct ptwm_kernel_job *job, size_t n_blocks, enu
             merge_rest10_neon(&c);
         else if (kind == PTWM_KERNEL_REST3)
             merge_rest3_neon(&c);
+        else if (kind == PTWM_KERNEL_REST2)
+            merge_rest2_neon(&c);
+        else if (kind == PTWM_KERNEL_INT8)
+            merge_int8_neon(&c);
         else
             merge_rest78_neon(&c, shape.has_low, kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW);
         job->words = words;
@@ -236,6 +271,8 @@ INSTANCE(rest7_low_neon, PTWM_KERNEL_REST7_LOW)
 INSTANCE(rest8_low_neon, PTWM_KERNEL_REST8_LOW)
 INSTANCE(rest10_neon, PTWM_KERNEL_REST10)
 INSTANCE(rest3_neon, PTWM_KERNEL_REST3)
+INSTANCE(rest2_neon, PTWM_KERNEL_REST2)
+INSTANCE(int8_neon, PTWM_KERNEL_INT8)
 #undef INSTANCE
 
 static const struct ptwm_kernel_set ptwm_kernels_neon = {
@@ -247,5 +284,7 @@ static const struct ptwm_kernel_set ptwm_kernels_neon = {
         { rest8_low_neon, NULL, NULL },
         { rest10_neon, NULL, NULL },
         { rest3_neon, NULL, NULL },
+        { rest2_neon, NULL, NULL },
+        { int8_neon, NULL, NULL },
     },
 };

@@ -58,60 +58,103 @@ AVX512 INLINE __m512i bins_of_32(struct step s, const uint8_t *raw, __m512i firs
     return _mm512_mask_mov_epi16(bin, _mm512_testn_epi16_mask(symbol, symbol), _mm512_set1_epi16(PTWM_ZERO_BIN));
 }
 
-AVX512 INLINE void bins_wide_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                 uint8_t *bins)
+/* Stores 64 bins, or with a map their labels; returns what is stored. */
+AVX512 INLINE __m512i put_64(__m512i bins, const uint8_t *map, uint8_t *to)
+{
+    if (map != NULL)
+        bins = _mm512_permutexvar_epi8(bins, bytes_64(map));
+    _mm512_storeu_si512(to, bins);
+    return bins;
+}
+
+AVX512 INLINE __m512i bins_wide_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                                    const uint8_t *map, uint8_t *bins)
 {
     const __m512i from = _mm512_set1_epi16((short)first);
+    __m512i any = _mm512_setzero_si512();
 
     for (size_t i = 0; i < n; i += 64) {
         __m512i a = bins_of_32(s, raw + i * s.width, from, shift != NULL ? shift + i : NULL);
         __m512i b = bins_of_32(s, raw + (i + 32) * s.width, from, shift != NULL ? shift + i + 32 : NULL);
-        _mm256_storeu_si256((__m256i *)(void *)(bins + i), _mm512_cvtepi16_epi8(a));
-        _mm256_storeu_si256((__m256i *)(void *)(bins + i + 32), _mm512_cvtepi16_epi8(b));
+        __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi16_epi8(a)), _mm512_cvtepi16_epi8(b), 1);
+        any = _mm512_or_si512(any, put_64(both, map, bins + i));
     }
+    return any;
 }
 
-/* Bytes: symbols are bits 2 to 6, shifts below 32 come as u16. */
-AVX512 INLINE void bins_bytes_512(const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift, uint8_t *bins)
+/* Bytes: the shifts come as u16. */
+AVX512 INLINE __m512i bins_bytes_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                                     const uint8_t *map, uint8_t *bins)
 {
     const __m512i from = _mm512_set1_epi8((char)first), other = _mm512_set1_epi8(PTWM_OTHER_BIN);
+    __m512i any = _mm512_setzero_si512();
 
     for (size_t i = 0; i < n; i += 64) {
-        __m512i symbol = _mm512_srli_epi16(bytes_64(raw + i), 2), bin;
+        __m512i symbol = _mm512_srli_epi16(bytes_64(raw + i), s.shift), bin;
         if (shift != NULL) {
             __m512i own = _mm512_inserti64x4(
                 _mm512_castsi256_si512(_mm512_cvtepi16_epi8(bytes_64(shift + i))),
                 _mm512_cvtepi16_epi8(bytes_64(shift + i + 32)), 1);
             symbol = _mm512_sub_epi8(symbol, own);
         }
-        symbol = _mm512_and_si512(symbol, _mm512_set1_epi8(31));
+        symbol = _mm512_and_si512(symbol, _mm512_set1_epi8((char)((1u << s.bits) - 1)));
         bin = _mm512_min_epu8(_mm512_sub_epi8(symbol, from), other);
         bin = _mm512_mask_mov_epi8(bin, _mm512_testn_epi8_mask(symbol, symbol), _mm512_set1_epi8(PTWM_ZERO_BIN));
-        _mm512_storeu_si512(bins + i, bin);
+        any = _mm512_or_si512(any, put_64(bin, map, bins + i));
     }
+    return any;
 }
 
 AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                 uint8_t *bins)
+                                 const uint8_t *map, uint8_t *bins, __m512i *any)
 {
     if (s.width == 1)
-        bins_bytes_512(raw, n, first, shift, bins);
+        *any = bins_bytes_512(s, raw, n, first, shift, map, bins);
     else
-        bins_wide_512(s, raw, n, first, shift, bins);
+        *any = bins_wide_512(s, raw, n, first, shift, map, bins);
 }
 
 AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                                const uint16_t *shift, uint8_t *bins)
 {
     const size_t whole = n / 64 * 64;
+    __m512i any;
 
     if (shift != NULL)
-        FOR_KIND(kind, bins_body_512, raw, whole, first, shift, bins)
+        FOR_KIND(kind, bins_body_512, raw, whole, first, shift, NULL, bins, &any)
     else
-        FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, bins)
+        FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, NULL, bins, &any)
+    (void)any;
     if (n > whole)
         bins_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
                  bins + whole);
+}
+
+/* The OR of all bytes. */
+AVX512 INLINE uint8_t folded_512(__m512i v)
+{
+    uint64_t folded = (uint64_t)_mm512_reduce_or_epi64(v);
+
+    folded |= folded >> 32;
+    folded |= folded >> 16;
+    return (uint8_t)(folded | folded >> 8);
+}
+
+AVX512 static uint8_t labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                                    const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+{
+    const size_t whole = n / 64 * 64;
+    unsigned rest = 0;
+    __m512i any;
+
+    if (shift != NULL)
+        FOR_KIND(kind, bins_body_512, raw, whole, first, shift, map, labels, &any)
+    else
+        FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, map, labels, &any)
+    if (n > whole)
+        rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
+                          map, labels + whole);
+    return (uint8_t)(folded_512(any) | rest);
 }
 
 /* --------------------------------------------------------------------------------------------- AVX-512: counting */
@@ -230,26 +273,7 @@ AVX512 static void count_avx512(const uint8_t *bins, size_t n, uint16_t histogra
         histogram[bins[i]]++;
 }
 
-/* ---------------------------------------------------------------------------------------------- AVX-512: mapping */
-
-AVX512 static uint8_t map_avx512(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
-{
-    const __m512i table = bytes_64(map);
-    const size_t whole = n / 64 * 64;
-    __m512i any = _mm512_setzero_si512();
-    uint64_t folded;
-
-    for (size_t i = 0; i < whole; i += 64) {
-        __m512i label = _mm512_permutexvar_epi8(bytes_64(bins + i), table);
-        any = _mm512_or_si512(any, label);
-        _mm512_storeu_si512(bins + i, label);
-    }
-    folded = (uint64_t)_mm512_reduce_or_epi64(any);
-    folded |= folded >> 32;
-    folded |= folded >> 16;
-    folded |= folded >> 8;
-    return (uint8_t)(folded | (n > whole ? map_c99(bins + whole, n - whole, map) : 0u));
-}
+/* ------------------------------------------------------------------------------------------ AVX-512: lane order */
 
 AVX512 static void lane_order_avx512(uint8_t *labels, size_t n)
 {
@@ -323,18 +347,38 @@ AVX512 INLINE __m512i up_512(__m512i v, unsigned n, int mask)
     return _mm512_and_si512(_mm512_slli_epi16(v, n), _mm512_set1_epi8((char)mask));
 }
 
-AVX512 INLINE void rest_block_3_512(const uint8_t *raw, uint8_t *packed)
+/* 64 bytes whose rests of 3 bits are where those of float8 are: the highest in bit 7. */
+AVX512 INLINE __m512i rests_3_512(struct step s, const uint8_t *raw)
 {
-    const __m512i a = bytes_64(raw + 384), b = bytes_64(raw + 448), outer = _mm512_set1_epi8((char)0x83);
+    const __m512i v = bytes_64(raw);
+    return s.shift == 2 ? v : choose_512(_mm512_set1_epi8((char)0x80), _mm512_slli_epi16(v, 5), v);
+}
+
+AVX512 INLINE void rest_block_3_512(struct step s, const uint8_t *raw, uint8_t *packed)
+{
+    const __m512i a = rests_3_512(s, raw + 384), b = rests_3_512(s, raw + 448), outer = _mm512_set1_epi8((char)0x83);
     const __m512i middle[3] = { _mm512_or_si512(down_512(a, 2, 0x20), up_512(a, 4, 0x10)),
                                 _mm512_or_si512(down_512(b, 2, 0x20), up_512(b, 4, 0x10)),
                                 _mm512_or_si512(up_512(a, 4, 0x20), up_512(b, 3, 0x10)) };
 
 #pragma GCC unroll 3
     for (unsigned q = 0; q < 3; q++) {
-        const __m512i x = _mm512_and_si512(bytes_64(raw + 64 * q), outer), y = bytes_64(raw + 192 + 64 * q);
+        const __m512i x = _mm512_and_si512(rests_3_512(s, raw + 64 * q), outer), y = rests_3_512(s, raw + 192 + 64 * q);
         const __m512i inner = _mm512_or_si512(down_512(y, 1, 0x40), up_512(y, 2, 0x0c));
         _mm512_storeu_si512(packed + 64 * q, _mm512_or_si512(_mm512_or_si512(x, inner), middle[q]));
+    }
+}
+
+AVX512 INLINE void rest_block_2_512(const uint8_t *raw, uint8_t *packed)
+{
+#pragma GCC unroll 2
+    for (unsigned half = 0; half < 2; half++, raw += 256, packed += 64) {
+        __m512i word = _mm512_and_si512(bytes_64(raw), _mm512_set1_epi8((char)0x81));
+#pragma GCC unroll 3
+        for (unsigned j = 1; j < 4; j++)
+            word = _mm512_or_si512(word, _mm512_or_si512(down_512(bytes_64(raw + 64 * j), j, 0x80 >> j),
+                                                         up_512(bytes_64(raw + 64 * j), j, 1 << j)));
+        _mm512_storeu_si512(packed, word);
     }
 }
 
@@ -343,8 +387,10 @@ AVX512 INLINE void rests_body_512(struct step s, const uint8_t *raw, size_t n_bl
     const size_t r = (s.width == 1 ? 8u : 16u) - s.bits;
 
     for (; n_blocks > 0; n_blocks--, raw += BLOCK * (size_t)s.width, packed += 64 * r) {
-        if (r == 3)
-            rest_block_3_512(raw, packed);
+        if (r == 2)
+            rest_block_2_512(raw, packed);
+        else if (r == 3)
+            rest_block_3_512(s, raw, packed);
         else if (r == 10)
             rest_block_10_512(raw, packed);
         else
@@ -417,11 +463,11 @@ AVX2 INLINE void bins_body_256(struct step s, const uint8_t *raw, size_t n, uint
     for (size_t i = 0; i < n; i += 32) {
         if (s.width == 1) {
             const __m256i other = _mm256_set1_epi8(PTWM_OTHER_BIN), zero = _mm256_setzero_si256();
-            __m256i symbol = _mm256_srli_epi16(bytes_32(raw + i), 2), bin;
+            __m256i symbol = _mm256_srli_epi16(bytes_32(raw + i), s.shift), bin;
             if (shift != NULL)
                 symbol = _mm256_sub_epi8(symbol, _mm256_permute4x64_epi64(_mm256_packus_epi16(
                                                      bytes_32(shift + i), bytes_32(shift + i + 16)), 0xd8));
-            symbol = _mm256_and_si256(symbol, _mm256_set1_epi8(31));
+            symbol = _mm256_and_si256(symbol, _mm256_set1_epi8((char)((1u << s.bits) - 1)));
             bin = _mm256_min_epu8(_mm256_sub_epi8(symbol, _mm256_set1_epi8((char)first)), other);
             bin = _mm256_or_si256(bin, _mm256_and_si256(_mm256_cmpeq_epi8(symbol, zero), _mm256_set1_epi8(1)));
             store_32(bins + i, bin);
@@ -477,6 +523,13 @@ AVX2 static uint8_t map_avx2(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_B
     folded |= folded >> 16;
     folded |= folded >> 8;
     return (uint8_t)(folded | (n > whole ? map_c99(bins + whole, n - whole, map) : 0u));
+}
+
+AVX2 static uint8_t labels_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                                const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+{
+    bins_avx2(kind, raw, n, first, shift, labels);
+    return map_avx2(labels, n, map);
 }
 
 AVX2 static void lane_order_avx2(uint8_t *labels, size_t n)
@@ -557,19 +610,39 @@ AVX2 INLINE __m256i up_256(__m256i v, int n, int mask)
     return _mm256_and_si256(_mm256_slli_epi16(v, n), _mm256_set1_epi8((char)mask));
 }
 
-AVX2 INLINE void rest_block_3_256(const uint8_t *raw, uint8_t *packed)
+AVX2 INLINE __m256i rests_3_256(struct step s, const uint8_t *raw)
+{
+    const __m256i v = bytes_32(raw);
+    return s.shift == 2 ? v : choose_256(_mm256_set1_epi8((char)0x80), _mm256_slli_epi16(v, 5), v);
+}
+
+AVX2 INLINE void rest_block_3_256(struct step s, const uint8_t *raw, uint8_t *packed)
 {
     for (unsigned half = 0; half < 2; half++, raw += 32, packed += 32) {
-        const __m256i a = bytes_32(raw + 384), b = bytes_32(raw + 448), outer = _mm256_set1_epi8((char)0x83);
+        const __m256i a = rests_3_256(s, raw + 384), b = rests_3_256(s, raw + 448), outer = _mm256_set1_epi8((char)0x83);
         const __m256i middle[3] = { _mm256_or_si256(down_256(a, 2, 0x20), up_256(a, 4, 0x10)),
                                     _mm256_or_si256(down_256(b, 2, 0x20), up_256(b, 4, 0x10)),
                                     _mm256_or_si256(up_256(a, 4, 0x20), up_256(b, 3, 0x10)) };
 #pragma GCC unroll 3
         for (unsigned q = 0; q < 3; q++) {
-            const __m256i x = _mm256_and_si256(bytes_32(raw + 64 * q), outer), y = bytes_32(raw + 192 + 64 * q);
+            const __m256i x = _mm256_and_si256(rests_3_256(s, raw + 64 * q), outer);
+            const __m256i y = rests_3_256(s, raw + 192 + 64 * q);
             const __m256i inner = _mm256_or_si256(down_256(y, 1, 0x40), up_256(y, 2, 0x0c));
             store_32(packed + 64 * q, _mm256_or_si256(_mm256_or_si256(x, inner), middle[q]));
         }
+    }
+}
+
+AVX2 INLINE void rest_block_2_256(const uint8_t *raw, uint8_t *packed)
+{
+    for (unsigned i = 0; i < 4; i++, packed += 32) {
+        const uint8_t *from = raw + 256 * (i / 2) + 32 * (i % 2);
+        __m256i word = _mm256_and_si256(bytes_32(from), _mm256_set1_epi8((char)0x81));
+#pragma GCC unroll 3
+        for (int j = 1; j < 4; j++)
+            word = _mm256_or_si256(word, _mm256_or_si256(down_256(bytes_32(from + 64 * j), j, 0x80 >> j),
+                                                         up_256(bytes_32(from + 64 * j), j, 1 << j)));
+        store_32(packed, word);
     }
 }
 
@@ -578,8 +651,10 @@ AVX2 INLINE void rests_body_256(struct step s, const uint8_t *raw, size_t n_bloc
     const size_t r = (s.width == 1 ? 8u : 16u) - s.bits;
 
     for (; n_blocks > 0; n_blocks--, raw += BLOCK * (size_t)s.width, packed += 64 * r) {
-        if (r == 3)
-            rest_block_3_256(raw, packed);
+        if (r == 2)
+            rest_block_2_256(raw, packed);
+        else if (r == 3)
+            rest_block_3_256(s, raw, packed);
         else if (r == 10)
             rest_block_10_256(raw, packed);
         else

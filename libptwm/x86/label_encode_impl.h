@@ -1,10 +1,5 @@
 /*
  * Coding runs of labels of one class on 128 lanes (label_encode.c), for AVX2 and AVX-512.
- *
- * The quotient x / F of a state x < F * 2^16 (after its word has been emitted) and a frequency F < 2^16 comes from floating
- * point and is then corrected. Each rounding errs by a factor of 1 +- 2^-24 at most, or 1 - 2^-23 where it is towards zero;
- * the factor 1 - 3/2^24 or 1 - 4/2^24 makes sure that the estimate is not above x / F, and as the quotient is below 2^16,
- * it is below it by less than 2^16 * 8 / 2^24 < 1. Truncated, it is the quotient or one less, which the remainder tells.
  */
 #include <immintrin.h>
 
@@ -14,138 +9,231 @@
 
 /* ---------------------------------------------------------------------------------------------------- AVX-512 */
 
-struct tables_512 {
-    __m512i packed[2];
-    __m512 reciprocals[2];
-};
-
-/* The quotient and rank of 16 states by their labels' frequencies, after their words have been emitted. */
-AVX512 INLINE void divide_16(const struct tables_512 *t, const uint8_t *labels, __m512i x, uint8_t **words,
-                             __m512i *packed, __m512i *quotient, __m512i *rank)
+/* a & mask | b & ~mask */
+AVX512 INLINE __m512i choose(__m512i mask, __m512i a, __m512i b)
 {
-    const __m512i label = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)labels));
-    const __m512 reciprocal = _mm512_permutex2var_ps(t->reciprocals[0], label, t->reciprocals[1]);
-    const __m512i high = _mm512_srli_epi32(x, 16);
-    __m512i frequency;
-    __mmask16 emits, more;
-    unsigned n;
-
-    *packed = _mm512_permutex2var_epi32(t->packed[0], label, t->packed[1]);
-    frequency = _mm512_and_si512(*packed, _mm512_set1_epi32(0xffff));
-    emits = _mm512_cmpge_epu32_mask(high, frequency);
-    n = (unsigned)_mm_popcnt_u32(emits);
-    *words -= 2 * n;
-    _mm256_mask_storeu_epi16(*words, (__mmask16)_bzhi_u32(0xffff, n),
-                             _mm256_maskz_compress_epi16(emits, _mm512_cvtepi32_epi16(x)));
-    x = _mm512_mask_mov_epi32(x, emits, high);
-    *quotient = _mm512_cvttps_epu32(
-        _mm512_mul_ps(_mm512_cvt_roundepu32_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC), reciprocal));
-    *rank = _mm512_sub_epi32(x, _mm512_mullo_epi32(*quotient, frequency));
-    more = _mm512_cmpge_epu32_mask(*rank, frequency);
-    *quotient = _mm512_mask_add_epi32(*quotient, more, *quotient, _mm512_set1_epi32(1));
-    *rank = _mm512_mask_sub_epi32(*rank, more, *rank, frequency);
+    return _mm512_ternarylogic_epi64(mask, a, b, 0xca);
 }
 
-AVX512 INLINE void load_tables_512(struct tables_512 *t, const struct ptwm_class_encoder *class)
+struct tables_512 {
+    __m512i frequency, divisor, reciprocal, shift;
+};
+
+AVX512 INLINE void load_tables_512(struct tables_512 *t, const struct ptwm_label_divisors *d)
 {
-    for (unsigned k = 0; k < 2; k++) {
-        t->packed[k] = _mm512_loadu_si512(class->packed + 16 * k);
-        t->reciprocals[k] = _mm512_loadu_ps(class->reciprocals + 16 * k);
+    t->frequency = _mm512_loadu_si512(d->frequency);
+    t->divisor = _mm512_loadu_si512(d->divisor);
+    t->reciprocal = _mm512_loadu_si512(d->reciprocal);
+    t->shift = _mm512_loadu_si512(d->shift);
+}
+
+/*
+ * Emits words and turns the halves of the states, 32 lanes each, into ranks and quotients. All is done step by step for
+ * four vectors: one alone would wait for each result, and processors do not look far enough ahead to find the next.
+ */
+AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, const __m512i label[4], __m512i low[4], __m512i high[4],
+                                  uint8_t *words)
+{
+    const __m512i one = _mm512_set1_epi16(1), zero = _mm512_setzero_si512();
+    __m512i divisor[4], shift[4], lower[4], fraction[4], quotient[4], r[4];
+    __mmask32 below[4], any = 0;
+
+#pragma GCC unroll 4
+    for (unsigned k = 4; k-- > 0;) {
+        const __mmask32 emits = _mm512_cmpge_epu16_mask(high[k], _mm512_permutexvar_epi16(label[k], t->frequency));
+        const unsigned n = (unsigned)_mm_popcnt_u32(emits);
+        words -= 2 * n;
+        _mm512_mask_storeu_epi16(words, (__mmask32)_bzhi_u32(0xffffffff, n),
+                                 _mm512_maskz_compress_epi16(emits, low[k]));
+        low[k] = _mm512_mask_mov_epi16(low[k], emits, high[k]);
+        high[k] = _mm512_mask_mov_epi16(high[k], emits, zero);
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        shift[k] = _mm512_permutexvar_epi16(label[k], t->shift);
+        high[k] = _mm512_shldv_epi16(high[k], low[k], shift[k]);
+        lower[k] = _mm512_sllv_epi16(low[k], shift[k]);
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        const __m512i reciprocal = _mm512_permutexvar_epi16(label[k], t->reciprocal);
+        fraction[k] = _mm512_mullo_epi16(reciprocal, high[k]);
+        quotient[k] = _mm512_mulhi_epu16(reciprocal, high[k]);
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        fraction[k] = _mm512_add_epi16(fraction[k], lower[k]);
+        quotient[k] = _mm512_add_epi16(quotient[k], _mm512_add_epi16(high[k], one));
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) { /* the carry */
+        const __mmask32 carry = _mm512_cmplt_epu16_mask(fraction[k], lower[k]);
+        quotient[k] = _mm512_mask_add_epi16(quotient[k], carry, quotient[k], one);
+        divisor[k] = _mm512_permutexvar_epi16(label[k], t->divisor);
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        r[k] = _mm512_sub_epi16(lower[k], _mm512_mullo_epi16(quotient[k], divisor[k]));
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        const __mmask32 above = _mm512_cmpgt_epu16_mask(r[k], fraction[k]);
+        quotient[k] = _mm512_mask_sub_epi16(quotient[k], above, quotient[k], one);
+        r[k] = _mm512_mask_add_epi16(r[k], above, r[k], divisor[k]);
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        below[k] = _mm512_cmpge_epu16_mask(r[k], divisor[k]);
+        any |= below[k];
+    }
+    if (__builtin_expect(any != 0, 0)) /* now and then a quotient is still too small */
+        for (unsigned k = 0; k < 4; k++) {
+            quotient[k] = _mm512_mask_add_epi16(quotient[k], below[k], quotient[k], one);
+            r[k] = _mm512_mask_sub_epi16(r[k], below[k], r[k], divisor[k]);
+        }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        high[k] = quotient[k];
+        low[k] = _mm512_srlv_epi16(r[k], shift[k]);
+    }
+    return words;
+}
+
+/* The low halves of 32 states from their labels and ranks, with the large table. */
+AVX512 INLINE __m512i invert_32(const struct ptwm_class_encoder *class, __m512i label, __m512i rank)
+{
+    const __m512i slot = _mm512_add_epi16(
+        _mm512_permutexvar_epi16(label, _mm512_loadu_si512(class->divisors.first_slot)), _mm512_srli_epi16(rank, 3));
+    const __m512i low =
+        _mm512_i32gather_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(slot)), (const void *)class->inverse, 2);
+    const __m512i high = _mm512_i32gather_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(slot, 1)),
+                                                (const void *)class->inverse, 2);
+    const __m512i inverse =
+        _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(low)), _mm512_cvtepi32_epi16(high), 1);
+    return _mm512_add_epi16(inverse, _mm512_slli_epi16(_mm512_and_si512(rank, _mm512_set1_epi16(7)), 5));
+}
+
+/* The labels of 128 lanes, as u16. */
+AVX512 INLINE void labels_128(const uint8_t *labels, __m512i label[4])
+{
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        label[k] = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)(labels + 32 * k)));
+}
+
+AVX512 INLINE void load_states_512(const struct ptwm_label_states *states, __m512i low[4], __m512i high[4])
+{
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        low[k] = _mm512_load_si512(states->low + 32 * k);
+        high[k] = _mm512_load_si512(states->high + 32 * k);
     }
 }
 
-/* With the large table, for classes whose pieces are too many. */
-AVX512 static uint8_t *encode_run_gather_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
-                                                uint32_t *states, uint8_t *words)
+AVX512 INLINE void store_states_512(struct ptwm_label_states *states, const __m512i low[4], const __m512i high[4])
 {
-    const __m512i low16 = _mm512_set1_epi32(0xffff), seven = _mm512_set1_epi32(7);
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        _mm512_store_si512(states->low + 32 * k, low[k]);
+        _mm512_store_si512(states->high + 32 * k, high[k]);
+    }
+}
+
+/* For classes whose pieces are too many. */
+AVX512 static uint8_t *encode_run_gather_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                                struct ptwm_label_states *states, uint8_t *words)
+{
+    __m512i low[4], high[4], label[4];
     struct tables_512 t;
 
-    load_tables_512(&t, class);
-    for (size_t i = n; i > 0; i -= LANES)
-        for (unsigned j = LANES / 16; j-- > 0;) {
-            __m512i x = _mm512_load_si512(states + 16 * j), packed, quotient, rank, inverse;
-            divide_16(&t, labels + i - LANES + 16 * j, x, &words, &packed, &quotient, &rank);
-            inverse = _mm512_i32gather_epi32(_mm512_add_epi32(_mm512_srli_epi32(packed, 16), _mm512_srli_epi32(rank, 3)),
-                                             (const void *)class->inverse, 2);
-            x = _mm512_or_si512(_mm512_and_si512(inverse, low16), _mm512_slli_epi32(quotient, 16));
-            x = _mm512_add_epi32(x, _mm512_slli_epi32(_mm512_and_si512(rank, seven), 5));
-            _mm512_store_si512(states + 16 * j, x);
-        }
+    load_tables_512(&t, &class->divisors);
+    load_states_512(states, low, high);
+    for (size_t i = n; i > 0; i -= LANES) {
+        labels_128(labels + i - LANES, label);
+        words = divide_128(&t, label, low, high, words);
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < 4; k++)
+            low[k] = invert_32(class, label[k], low[k]);
+    }
+    store_states_512(states, low, high);
     return words;
 }
 
 struct cells_512 {
-    __m512i first_cell, first_piece[2], limits[PTWM_PIECE_LIMITS][2], high, bucket;
+    __m512i first_cell, first_piece[2], limits[PTWM_PIECE_LIMITS][2], place[2];
 };
 
 /*
- * The low halves of 64 states from their ranks, u16 in two vectors. Pairs of vectors are packed within their 128-bit lanes,
- * and so are the labels; nothing depends on the order, as long as it is the same, and unpacking restores it.
+ * The low halves of 128 states from their ranks. Bytes of two vectors of u16 are taken together, those of the second
+ * one in the upper bytes.
  */
-AVX512 INLINE void invert_64(const struct cells_512 *c, __m512i labels, __m512i rank[2])
+AVX512 INLINE void invert_128(const struct cells_512 *c, unsigned n_limits, const __m512i label[4], __m512i rank[4])
 {
-    const __m512i cell_mask = _mm512_set1_epi16(PTWM_PIECE_CELL_RANKS / PTWM_FREQUENCY_GRANULE - 1);
-    /* Of each 16 labels a 128-bit lane of the packed vectors takes four. */
-    const __m512i order = _mm512_permutexvar_epi32(
-        _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0), labels);
-    const __m512i in_label = _mm512_packus_epi16(_mm512_srli_epi16(rank[0], 10), _mm512_srli_epi16(rank[1], 10));
-    const __m512i in_cell = _mm512_packus_epi16(_mm512_and_si512(_mm512_srli_epi16(rank[0], 3), cell_mask),
-                                                _mm512_and_si512(_mm512_srli_epi16(rank[1], 3), cell_mask));
-    const __m512i cell = _mm512_add_epi8(in_label, _mm512_permutexvar_epi8(order, c->first_cell));
-    __m512i piece = _mm512_permutex2var_epi8(c->first_piece[0], cell, c->first_piece[1]), high, bucket;
+    const __m512i low_byte = _mm512_set1_epi16(0xff), one = _mm512_set1_epi8(1);
+    __m512i in_cell[2], cell[2], piece[2];
 
-#pragma GCC unroll 4
-    for (unsigned k = 0; k < PTWM_PIECE_LIMITS; k++) {
-        const __m512i limit = _mm512_permutex2var_epi8(c->limits[k][0], cell, c->limits[k][1]);
-        piece = _mm512_mask_add_epi8(piece, _mm512_cmpge_epu8_mask(in_cell, limit), piece, _mm512_set1_epi8(1));
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < 2; k++) {
+        const __m512i first = _mm512_srli_epi16(rank[2 * k], 2), second = _mm512_srli_epi16(rank[2 * k + 1], 2);
+        const __m512i both = _mm512_or_si512(label[2 * k], _mm512_slli_epi16(label[2 * k + 1], 8));
+        const __m512i in_label = choose(low_byte, _mm512_srli_epi16(first, 8), second);
+        in_cell[k] = choose(low_byte, first, _mm512_slli_epi16(second, 8));
+        cell[k] = _mm512_add_epi8(in_label, _mm512_permutexvar_epi8(both, c->first_cell));
     }
-    high = _mm512_permutexvar_epi8(piece, c->high);
-    bucket = _mm512_permutexvar_epi8(piece, c->bucket);
-    rank[0] = _mm512_add_epi16(_mm512_slli_epi16(rank[0], 5), _mm512_unpacklo_epi8(bucket, high));
-    rank[1] = _mm512_add_epi16(_mm512_slli_epi16(rank[1], 5), _mm512_unpackhi_epi8(bucket, high));
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < 2; k++)
+        piece[k] = _mm512_permutex2var_epi8(c->first_piece[0], cell[k], c->first_piece[1]);
+#pragma GCC unroll 4
+    for (unsigned l = 0; l < n_limits; l++)
+#pragma GCC unroll 2
+        for (unsigned k = 0; k < 2; k++) {
+            const __m512i limit = _mm512_permutex2var_epi8(c->limits[l][0], cell[k], c->limits[l][1]);
+            piece[k] = _mm512_mask_add_epi8(piece[k], _mm512_cmpgt_epu8_mask(in_cell[k], limit), piece[k], one);
+        }
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < 2; k++) {
+        const __m512i first = _mm512_and_si512(piece[k], low_byte), second = _mm512_srli_epi16(piece[k], 8);
+        rank[2 * k] = _mm512_add_epi16(_mm512_slli_epi16(rank[2 * k], 5),
+                                       _mm512_permutex2var_epi16(c->place[0], first, c->place[1]));
+        rank[2 * k + 1] = _mm512_add_epi16(_mm512_slli_epi16(rank[2 * k + 1], 5),
+                                           _mm512_permutex2var_epi16(c->place[0], second, c->place[1]));
+    }
 }
 
-/* Zen 4 takes .43 ns a label this way, .71 with the gather. */
-AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
-                                         uint32_t *states, uint8_t *words)
+AVX512 INLINE uint8_t *encode_run_512(const struct ptwm_class_encoder *class, unsigned n_limits, const uint8_t *labels,
+                                      size_t n, struct ptwm_label_states *states, uint8_t *words)
 {
     const struct ptwm_pieces *p = &class->pieces;
+    __m512i low[4], high[4], label[4];
     struct tables_512 t;
     struct cells_512 c;
 
-    if (!p->is_usable)
-        return encode_run_gather_avx512(class, labels, n, states, words);
-    load_tables_512(&t, class);
+    load_tables_512(&t, &class->divisors);
     c.first_cell = _mm512_loadu_si512(p->first_cell);
-    c.high = _mm512_loadu_si512(p->high);
-    c.bucket = _mm512_loadu_si512(p->bucket);
     for (unsigned k = 0; k < 2; k++) {
         c.first_piece[k] = _mm512_loadu_si512(p->first_piece + 64 * k);
-        for (unsigned l = 0; l < PTWM_PIECE_LIMITS; l++)
+        c.place[k] = _mm512_loadu_si512(p->place + 32 * k);
+        for (unsigned l = 0; l < n_limits; l++)
             c.limits[l][k] = _mm512_loadu_si512(p->limits[l] + 64 * k);
     }
-    for (size_t i = n; i > 0; i -= LANES)
-#pragma GCC unroll 2
-        for (unsigned g = 2; g-- > 0;) {
-            const uint8_t *own = labels + i - LANES + 64 * g;
-            __m512i packed, quotient[4], rank[4], low[2], high[2];
-            uint32_t *x = states + 64 * g;
-
-#pragma GCC unroll 4
-            for (unsigned j = 4; j-- > 0;)
-                divide_16(&t, own + 16 * j, _mm512_load_si512(x + 16 * j), &words, &packed, &quotient[j], &rank[j]);
-            low[0] = _mm512_packus_epi32(rank[0], rank[1]);
-            low[1] = _mm512_packus_epi32(rank[2], rank[3]);
-            high[0] = _mm512_packus_epi32(quotient[0], quotient[1]);
-            high[1] = _mm512_packus_epi32(quotient[2], quotient[3]);
-            invert_64(&c, _mm512_loadu_si512(own), low);
-            _mm512_store_si512(x, _mm512_unpacklo_epi16(low[0], high[0]));
-            _mm512_store_si512(x + 16, _mm512_unpackhi_epi16(low[0], high[0]));
-            _mm512_store_si512(x + 32, _mm512_unpacklo_epi16(low[1], high[1]));
-            _mm512_store_si512(x + 48, _mm512_unpackhi_epi16(low[1], high[1]));
-        }
+    load_states_512(states, low, high);
+    for (size_t i = n; i > 0; i -= LANES) {
+        labels_128(labels + i - LANES, label);
+        words = divide_128(&t, label, low, high, words);
+        invert_128(&c, n_limits, label, low);
+    }
+    store_states_512(states, low, high);
     return words;
+}
+
+/* Zen 4 takes .24 ns a label with up to two limits, .26 with four, .55 with the gather. */
+AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                         struct ptwm_label_states *states, uint8_t *words)
+{
+    if (class->pieces.n_limits <= 2)
+        return encode_run_512(class, 2, labels, n, states, words);
+    if (class->pieces.n_limits <= PTWM_PIECE_LIMITS)
+        return encode_run_512(class, PTWM_PIECE_LIMITS, labels, n, states, words);
+    return encode_run_gather_avx512(class, labels, n, states, words);
 }
 
 /* ------------------------------------------------------------------------------------------------------- AVX2 */
@@ -156,98 +244,122 @@ AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class,
  */
 #include "x86/word_shuffles.h"
 
+/* Of labels 0 .. 15 and 16 .. 31, each in both halves; in the order of ptwm_label_divisors.bytes. */
 struct tables_256 {
-    __m256i bytes[4][2]; /* of packed, for labels 0 .. 15 and 16 .. 31 */
-    const uint16_t *inverse;
+    __m256i bytes[4][2][2];
 };
 
-AVX2 INLINE __m256i look_up_32(const __m256i table[2], __m256i first, __m256i second)
+/* u16 of 32 labels by their bytes: of labels 0 .. 7 and 16 .. 23, and of the others. */
+AVX2 INLINE void look_up_32(const __m256i table[2][2], __m256i first, __m256i second, __m256i value[2])
 {
-    return _mm256_or_si256(_mm256_shuffle_epi8(table[0], first), _mm256_shuffle_epi8(table[1], second));
+    const __m256i low =
+        _mm256_or_si256(_mm256_shuffle_epi8(table[0][0], first), _mm256_shuffle_epi8(table[0][1], second));
+    const __m256i high =
+        _mm256_or_si256(_mm256_shuffle_epi8(table[1][0], first), _mm256_shuffle_epi8(table[1][1], second));
+
+    value[0] = _mm256_unpacklo_epi8(low, high);
+    value[1] = _mm256_unpackhi_epi8(low, high);
 }
 
-/* inverse[index] in the low half of each of 8 lanes. Scalar loads beat AVX2's gather here. */
-AVX2 INLINE __m256i invert_8(const uint16_t *inverse, __m256i index)
+/* inverse[index] of 8 lanes of u16. Scalar loads beat AVX2's gather here. */
+AVX2 INLINE __m128i invert_8(const uint16_t *inverse, __m128i index)
 {
-    const uint64_t i01 = (uint64_t)_mm256_extract_epi64(index, 0), i23 = (uint64_t)_mm256_extract_epi64(index, 1);
-    const uint64_t i45 = (uint64_t)_mm256_extract_epi64(index, 2), i67 = (uint64_t)_mm256_extract_epi64(index, 3);
-    __m128i low = _mm_cvtsi32_si128(inverse[(uint32_t)i01]), high = _mm_cvtsi32_si128(inverse[(uint32_t)i45]);
+    const uint64_t a = (uint64_t)_mm_cvtsi128_si64(index), b = (uint64_t)_mm_extract_epi64(index, 1);
+    __m128i value = _mm_cvtsi32_si128(inverse[a & 0xffff]);
 
-    low = _mm_insert_epi16(low, inverse[i01 >> 32], 2);
-    high = _mm_insert_epi16(high, inverse[i45 >> 32], 2);
-    low = _mm_insert_epi16(low, inverse[(uint32_t)i23], 4);
-    high = _mm_insert_epi16(high, inverse[(uint32_t)i67], 4);
-    low = _mm_insert_epi16(low, inverse[i23 >> 32], 6);
-    high = _mm_insert_epi16(high, inverse[i67 >> 32], 6);
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    value = _mm_insert_epi16(value, inverse[a >> 16 & 0xffff], 1);
+    value = _mm_insert_epi16(value, inverse[a >> 32 & 0xffff], 2);
+    value = _mm_insert_epi16(value, inverse[a >> 48], 3);
+    value = _mm_insert_epi16(value, inverse[b & 0xffff], 4);
+    value = _mm_insert_epi16(value, inverse[b >> 16 & 0xffff], 5);
+    value = _mm_insert_epi16(value, inverse[b >> 32 & 0xffff], 6);
+    return _mm_insert_epi16(value, inverse[b >> 48], 7);
 }
 
-/* Codes 8 labels, whose frequencies and first slots are given. There is room for 8 words before words. */
-AVX2 INLINE uint8_t *encode_8(const uint16_t *inverse, __m256i frequency, __m256i slot, uint32_t *states, uint8_t *words)
+/* Emits 8 lanes' words, those of the set bits of emits. There is room for 8 words before words. */
+AVX2 INLINE uint8_t *emit_8(__m128i low, unsigned emits, uint8_t *words)
 {
-    const __m256i low16 = _mm256_set1_epi32(0xffff), one = _mm256_set1_epi32(1);
-    __m256i x = _mm256_load_si256((const __m256i *)(const void *)states), quotient, rank, fits, halves, next;
-    const __m256i high = _mm256_srli_epi32(x, 16), stays = _mm256_cmpgt_epi32(frequency, high);
-    const unsigned emits = ~(unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(stays)) & 255;
-    __m256 value;
-
-    halves = _mm256_and_si256(x, low16);
     _mm_storeu_si128((__m128i *)(void *)(words - 16),
-                     _mm_shuffle_epi8(_mm_packus_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1)),
-                                      _mm_load_si128((const __m128i *)(const void *)word_shuffles[emits])));
-    words -= 2 * _mm_popcnt_u32(emits);
-    x = _mm256_blendv_epi8(high, x, stays);
-    /* There is no conversion of unsigned integers: by halves, of which only the sum is rounded. */
-    value = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(x, 16)), _mm256_set1_ps(65536.0f)),
-                          _mm256_cvtepi32_ps(_mm256_and_si256(x, low16)));
-    value = _mm256_mul_ps(value, _mm256_set1_ps(1.0f - 4.0f / 16777216));
-    quotient = _mm256_cvttps_epi32(_mm256_div_ps(value, _mm256_cvtepi32_ps(frequency)));
-    rank = _mm256_sub_epi32(x, _mm256_mullo_epi32(quotient, frequency));
-    fits = _mm256_cmpgt_epi32(frequency, rank); /* all ones: -1 */
-    quotient = _mm256_add_epi32(_mm256_add_epi32(quotient, one), fits);
-    rank = _mm256_sub_epi32(rank, _mm256_andnot_si256(fits, frequency));
-    next = invert_8(inverse, _mm256_add_epi32(slot, _mm256_srli_epi32(rank, 3)));
-    next = _mm256_add_epi32(next, _mm256_slli_epi32(_mm256_and_si256(rank, _mm256_set1_epi32(7)), 5));
-    _mm256_store_si256((__m256i *)(void *)states, _mm256_or_si256(next, _mm256_slli_epi32(quotient, 16)));
+                     _mm_shuffle_epi8(low, _mm_load_si128((const __m128i *)(const void *)word_shuffles[emits])));
+    return words - 2 * _mm_popcnt_u32(emits);
+}
+
+/*
+ * Codes 16 labels, whose numbers are given. a >= b is max(a, b) == a here, as there are no comparisons of unsigned
+ * integers, and their results are 0 or -1.
+ */
+AVX2 INLINE uint8_t *encode_16(const uint16_t *inverse, __m256i frequency, __m256i scale, __m256i reciprocal,
+                               __m256i slot, uint16_t *low, uint16_t *high, uint8_t *words)
+{
+    __m256i l = _mm256_load_si256((const __m256i *)(const void *)low),
+            h = _mm256_load_si256((const __m256i *)(const void *)high);
+    const __m256i emits = _mm256_cmpeq_epi16(_mm256_max_epu16(h, frequency), h);
+    const __m256i divisor = _mm256_mullo_epi16(frequency, scale);
+    const unsigned mask = (unsigned)_mm256_movemask_epi8(_mm256_packs_epi16(emits, _mm256_setzero_si256()));
+    __m256i upper, lower, fraction, quotient, r, right, least, rank;
+
+    words = emit_8(_mm256_extracti128_si256(l, 1), mask >> 16, words);
+    words = emit_8(_mm256_castsi256_si128(l), mask & 255, words);
+    l = _mm256_blendv_epi8(l, h, emits);
+    h = _mm256_andnot_si256(emits, h);
+    upper = _mm256_or_si256(_mm256_mullo_epi16(h, scale), _mm256_mulhi_epu16(l, scale));
+    lower = _mm256_mullo_epi16(l, scale);
+    fraction = _mm256_add_epi16(_mm256_mullo_epi16(reciprocal, upper), lower);
+    /* + 1 and the carry, if fraction < lower */
+    quotient = _mm256_add_epi16(
+        _mm256_add_epi16(_mm256_mulhi_epu16(reciprocal, upper), upper),
+        _mm256_add_epi16(_mm256_cmpeq_epi16(_mm256_max_epu16(fraction, lower), fraction), _mm256_set1_epi16(2)));
+    r = _mm256_sub_epi16(lower, _mm256_mullo_epi16(quotient, divisor));
+    /* One less where r > fraction; then one more where r >= divisor, and so r - divisor does not wrap. */
+    right = _mm256_cmpeq_epi16(_mm256_max_epu16(r, fraction), fraction);
+    r = _mm256_add_epi16(r, _mm256_andnot_si256(right, divisor));
+    least = _mm256_min_epu16(r, _mm256_sub_epi16(r, divisor));
+    quotient = _mm256_add_epi16(_mm256_sub_epi16(quotient, right), _mm256_cmpeq_epi16(least, r)); /* - 1 and + 1 */
+    rank = _mm256_sub_epi16(l, _mm256_mullo_epi16(quotient, frequency));
+    slot = _mm256_add_epi16(slot, _mm256_srli_epi16(rank, 3));
+    l = _mm256_inserti128_si256(_mm256_castsi128_si256(invert_8(inverse, _mm256_castsi256_si128(slot))),
+                                invert_8(inverse, _mm256_extracti128_si256(slot, 1)), 1);
+    l = _mm256_add_epi16(l, _mm256_slli_epi16(_mm256_and_si256(rank, _mm256_set1_epi16(7)), 5));
+    _mm256_store_si256((__m256i *)(void *)low, l);
+    _mm256_store_si256((__m256i *)(void *)high, quotient);
     return words;
 }
 
 /* Codes 32 labels. */
-AVX2 INLINE uint8_t *encode_32(const struct tables_256 *t, const uint8_t *labels, uint32_t *states, uint8_t *words)
+AVX2 INLINE uint8_t *encode_32(const struct tables_256 *t, const uint16_t *inverse, const uint8_t *labels,
+                               uint16_t *low, uint16_t *high, uint8_t *words)
 {
-    const __m256i label = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)labels),
-                                           _mm256_set1_epi8(PTWM_LABEL_MASK));
+    /* In an order from which unpacking makes that of the lanes. */
+    const __m256i label = _mm256_permute4x64_epi64(
+        _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)labels), _mm256_set1_epi8(PTWM_LABEL_MASK)),
+        0xd8);
     /* Bit 7 of an index gives 0: the first table's index has it from 16 on, the second's below. */
     const __m256i first = _mm256_adds_epu8(label, _mm256_set1_epi8(0x70));
     const __m256i second = _mm256_sub_epi8(label, _mm256_set1_epi8(16));
-    const __m256i f0 = look_up_32(t->bytes[0], first, second), f1 = look_up_32(t->bytes[1], first, second);
-    const __m256i s0 = look_up_32(t->bytes[2], first, second), s1 = look_up_32(t->bytes[3], first, second);
-    /* Words of lanes 0 .. 7 and 16 .. 23, and of 8 .. 15 and 24 .. 31. */
-    const __m256i frequency[2] = { _mm256_unpacklo_epi8(f0, f1), _mm256_unpackhi_epi8(f0, f1) };
-    const __m256i slot[2] = { _mm256_unpacklo_epi8(s0, s1), _mm256_unpackhi_epi8(s0, s1) };
+    __m256i value[4][2];
 
+    for (unsigned k = 0; k < 4; k++)
+        look_up_32(t->bytes[k], first, second, value[k]);
     for (unsigned k = 2; k-- > 0;)
-        words = encode_8(t->inverse, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(frequency[k], 1)),
-                         _mm256_cvtepu16_epi32(_mm256_extracti128_si256(slot[k], 1)), states + 16 + 8 * k, words);
-    for (unsigned k = 2; k-- > 0;)
-        words = encode_8(t->inverse, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(frequency[k])),
-                         _mm256_cvtepu16_epi32(_mm256_castsi256_si128(slot[k])), states + 8 * k, words);
+        words =
+            encode_16(inverse, value[0][k], value[1][k], value[2][k], value[3][k], low + 16 * k, high + 16 * k, words);
     return words;
 }
 
 AVX2 static uint8_t *encode_run_avx2(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
-                                     uint32_t *states, uint8_t *words)
+                                     struct ptwm_label_states *states, uint8_t *words)
 {
     struct tables_256 t;
 
-    t.inverse = class->inverse;
-    for (unsigned b = 0; b < 4; b++)
-        for (unsigned k = 0; k < 2; k++)
-            t.bytes[b][k] = _mm256_broadcastsi128_si256(
-                _mm_loadu_si128((const __m128i *)(const void *)(class->packed_bytes[b] + 16 * k)));
+    for (unsigned k = 0; k < 4; k++)
+        for (unsigned b = 0; b < 2; b++)
+            for (unsigned half = 0; half < 2; half++)
+                t.bytes[k][b][half] = _mm256_broadcastsi128_si256(
+                    _mm_loadu_si128((const __m128i *)(const void *)(class->divisors.bytes[k][b] + 16 * half)));
     for (size_t i = n; i > 0; i -= LANES)
         for (unsigned j = LANES; j > 0; j -= 32)
-            words = encode_32(&t, labels + i - LANES + j - 32, states + j - 32, words);
+            words = encode_32(&t, class->inverse, labels + i - LANES + j - 32, states->low + j - 32,
+                              states->high + j - 32, words);
     return words;
 }
 

@@ -123,7 +123,7 @@ TARGET_AVX2 PTWM_INLINE const uint8_t *step_avx2(uint16_t *high, uint16_t *low, 
     }
     make_index_avx2(&by_label, label);
 
-    if (kind == PTWM_KERNEL_REST3) {
+    if (ptwm_kernel_is_bytes(kind)) {
         look_up_avx2(a, table->symbol_low, &by_label);
         symbols[0] = _mm256_unpacklo_epi8(a[0], a[1]);
         symbols[1] = _mm256_unpackhi_epi8(a[0], a[1]);
@@ -253,14 +253,30 @@ TARGET_AVX2 PTWM_INLINE void pair_rest10_avx2(struct context_avx2 *c, size_t pai
     }
 }
 
+/* Vector v of 0 .. 7 of a block with 2 bits of rest: 64 bytes. */
+TARGET_AVX2 PTWM_INLINE void bytes_rest2_avx2(struct context_avx2 *c, unsigned v, const __m256i symbols[2])
+{
+    const __m256i sign = _mm256_set1_epi8((char)0x80);
+
+    PTWM_UNROLL(2)
+    for (unsigned i = 0; i < 2; i++) {
+        const __m256i rest = load_avx2(c->rest + 64 * (v / 4) + 32 * i);
+        const __m256i x = _mm256_add_epi8(symbols[i], load_avx2(c->shifts + 64 * v + 32 * i));
+        const __m256i r = select_avx2(sign, _mm256_slli_epi16(rest, v % 4), _mm256_srli_epi16(rest, v % 4));
+        put_out_avx2(c, c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8((char)0x81), r, x));
+    }
+}
+
 /* Where 64 rests of 3 bits are in a block's three vectors. */
 enum place_rest3 { REST3_OUTER, REST3_INNER, REST3_MIDDLE_6, REST3_MIDDLE_7 };
 
 /* Vector v of 0 .. 7 of a block with 3 bits of rest: 64 bytes. */
-TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum place_rest3 place, size_t v,
-                                              const __m256i symbols[2])
+TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum ptwm_kernel_kind kind, enum place_rest3 place,
+                                              size_t v, const __m256i symbols[2])
 {
-    const __m256i sign = _mm256_set1_epi8((char)0x80);
+    /* The rest's highest bit is the sign, or the bit above the others. */
+    const bool is_int8 = kind == PTWM_KERNEL_INT8;
+    const __m256i high = _mm256_set1_epi8(is_int8 ? 4 : (char)0x80);
 
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++) {
@@ -268,14 +284,15 @@ TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum place
         const __m256i x = _mm256_add_epi8(symbols[i], load_avx2(c->shifts + 64 * v + 32 * i));
         __m256i r;
         if (place == REST3_OUTER)
-            r = rest;
+            r = is_int8 ? select_avx2(high, _mm256_srli_epi16(rest, 5), rest) : rest;
         else if (place == REST3_INNER)
-            r = select_avx2(sign, _mm256_add_epi8(rest, rest), _mm256_srli_epi16(rest, 2));
+            r = select_avx2(high, is_int8 ? _mm256_srli_epi16(rest, 4) : _mm256_add_epi8(rest, rest),
+                            _mm256_srli_epi16(rest, 2));
         else
-            r = select_avx2(sign, _mm256_slli_epi16(rest, 2),
+            r = select_avx2(high, is_int8 ? _mm256_srli_epi16(rest, 3) : _mm256_slli_epi16(rest, 2),
                             select_avx2(_mm256_set1_epi8(1), _mm256_srli_epi16(rest, 4),
                                         place == REST3_MIDDLE_6 ? _mm256_srli_epi16(last, 4) : _mm256_srli_epi16(last, 3)));
-        put_out_avx2(c, c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8((char)0x83), r, x));
+        put_out_avx2(c, c->out + 64 * v + 32 * i, select_avx2(_mm256_set1_epi8(is_int8 ? 7 : (char)0x83), r, x));
     }
 }
 
@@ -333,21 +350,28 @@ TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kern
             pair_rest10_avx2(c, pair, pair % 4 == 3, symbols);
         }
         break;
+    case PTWM_KERNEL_REST2:
+        PTWM_UNROLL(8)
+        for (unsigned v = 0; v < 8; v++) {
+            pair_avx2(c, job, classes, kind, check, 2, v, symbols);
+            bytes_rest2_avx2(c, v, symbols);
+        }
+        break;
     default:
         PTWM_UNROLL(3)
         for (size_t v = 0; v < 3; v++) {
             pair_avx2(c, job, classes, kind, check, 3, v, symbols);
-            bytes_rest3_avx2(c, REST3_OUTER, v, symbols);
+            bytes_rest3_avx2(c, kind, REST3_OUTER, v, symbols);
         }
         PTWM_UNROLL(6)
         for (size_t v = 3; v < 6; v++) {
             pair_avx2(c, job, classes, kind, check, 3, v, symbols);
-            bytes_rest3_avx2(c, REST3_INNER, v, symbols);
+            bytes_rest3_avx2(c, kind, REST3_INNER, v, symbols);
         }
         pair_avx2(c, job, classes, kind, check, 3, 6, symbols);
-        bytes_rest3_avx2(c, REST3_MIDDLE_6, 6, symbols);
+        bytes_rest3_avx2(c, kind, REST3_MIDDLE_6, 6, symbols);
         pair_avx2(c, job, classes, kind, check, 3, 7, symbols);
-        bytes_rest3_avx2(c, REST3_MIDDLE_7, 7, symbols);
+        bytes_rest3_avx2(c, kind, REST3_MIDDLE_7, 7, symbols);
         break;
     }
 }

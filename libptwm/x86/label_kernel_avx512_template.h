@@ -147,14 +147,31 @@ TARGET_AVX512 PTWM_INLINE void pair_rest10_avx512(struct context_avx512 *c, unsi
     c->spread = _mm512_add_epi16(c->spread, c->spread);
 }
 
-/* Stores 64 elements of bytes: vector v of 0 .. 7 of a block with 3 bits of rest. symbols: of its even and odd elements. */
+/* 64 elements of bytes, vector v of 0 .. 7 of a block, but for their rests. symbols: of its even and odd elements. */
+TARGET_AVX512 PTWM_INLINE __m512i bytes_avx512(const struct context_avx512 *c, unsigned v, const __m512i symbols[2])
+{
+    return _mm512_add_epi8(_mm512_or_si512(symbols[0], _mm512_slli_epi16(symbols[1], 8)),
+                           _mm512_loadu_si512(c->shifts + 64 * v));
+}
+
+/* Stores vector v of bytes of a block with 2 bits of rest. */
+TARGET_AVX512 PTWM_INLINE void bytes_rest2_avx512(struct context_avx512 *c, unsigned v, const __m512i symbols[2])
+{
+    const __m512i rest = _mm512_loadu_si512(c->rest + 64 * (v / 4));
+    __m512i x = bytes_avx512(c, v, symbols);
+
+    x = select_avx512(_mm512_set1_epi8((char)0x80), _mm512_slli_epi16(rest, v % 4), x);
+    x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, v % 4), x);
+    store_avx512(c, c->out + 64 * v, x);
+}
+
+/* Stores vector v of bytes of a block with 3 bits of rest. */
 TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsigned v, const __m512i symbols[2])
 {
     const __m512i rest = _mm512_loadu_si512(c->rest + 64 * (v % 3)), last = _mm512_loadu_si512(c->rest + 128);
     const __m512i sign = _mm512_set1_epi8((char)0x80);
-    __m512i x = _mm512_or_si512(symbols[0], _mm512_slli_epi16(symbols[1], 8));
+    __m512i x = bytes_avx512(c, v, symbols);
 
-    x = _mm512_add_epi8(x, _mm512_loadu_si512(c->shifts + 64 * v));
     if (v < 3) {
         x = select_avx512(_mm512_set1_epi8((char)0x83), rest, x);
     } else if (v < 6) {
@@ -162,6 +179,25 @@ TARGET_AVX512 PTWM_INLINE void bytes_rest3_avx512(struct context_avx512 *c, unsi
         x = select_avx512(_mm512_set1_epi8(3), _mm512_srli_epi16(rest, 2), x);
     } else {
         x = select_avx512(sign, _mm512_slli_epi16(rest, 2), x);
+        x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
+        x = select_avx512(_mm512_set1_epi8(2), v == 6 ? _mm512_srli_epi16(last, 4) : _mm512_srli_epi16(last, 3), x);
+    }
+    store_avx512(c, c->out + 64 * v, x);
+}
+
+/* Stores vector v of bytes of a block with 3 bits of rest that are the lowest. */
+TARGET_AVX512 PTWM_INLINE void bytes_int8_avx512(struct context_avx512 *c, unsigned v, const __m512i symbols[2])
+{
+    const __m512i rest = _mm512_loadu_si512(c->rest + 64 * (v % 3)), last = _mm512_loadu_si512(c->rest + 128);
+    const __m512i low = _mm512_set1_epi8(3), high = _mm512_set1_epi8(4);
+    __m512i x = bytes_avx512(c, v, symbols);
+
+    if (v < 3) {
+        x = select_avx512(high, _mm512_srli_epi16(rest, 5), select_avx512(low, rest, x));
+    } else if (v < 6) {
+        x = select_avx512(high, _mm512_srli_epi16(rest, 4), select_avx512(low, _mm512_srli_epi16(rest, 2), x));
+    } else {
+        x = select_avx512(high, _mm512_srli_epi16(rest, 3), x);
         x = select_avx512(_mm512_set1_epi8(1), _mm512_srli_epi16(rest, 4), x);
         x = select_avx512(_mm512_set1_epi8(2), v == 6 ? _mm512_srli_epi16(last, 4) : _mm512_srli_epi16(last, 3), x);
     }
@@ -211,16 +247,22 @@ TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, con
     pair_rest10_avx512(c, 2 * odd + 1, 4 * g + 2, symbols + 2);
 }
 
-/* Group g of a block with 3 bits of rest. */
-TARGET_AVX512 PTWM_INLINE void group_rest3_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                  enum ptwm_kernel_check check, unsigned g)
+/* Group g of a block of bytes. */
+TARGET_AVX512 PTWM_INLINE void group_bytes_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                  enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, unsigned g)
 {
     __m512i symbols[4];
 
-    accompany_avx512(c, check, 3, false, g);
+    accompany_avx512(c, check, kind == PTWM_KERNEL_REST2 ? 2 : 3, false, g);
     step_avx512(c, table, symbols);
-    bytes_rest3_avx512(c, 2 * g, symbols);
-    bytes_rest3_avx512(c, 2 * g + 1, symbols + 2);
+    PTWM_UNROLL(2)
+    for (unsigned i = 0; i < 2; i++)
+        if (kind == PTWM_KERNEL_REST2)
+            bytes_rest2_avx512(c, 2 * g + i, symbols + 2 * i);
+        else if (kind == PTWM_KERNEL_INT8)
+            bytes_int8_avx512(c, 2 * g + i, symbols + 2 * i);
+        else
+            bytes_rest3_avx512(c, 2 * g + i, symbols + 2 * i);
 }
 
 /* One block. classes: of its groups. Loops where groups are alike, so that the instances stay small. */
@@ -248,10 +290,9 @@ TARGET_AVX512 PTWM_INLINE void block_avx512(struct context_avx512 *c, const stru
         }
         break;
     default:
-        group_rest3_avx512(c, &tables[classes[0]], check, 0);
-        group_rest3_avx512(c, &tables[classes[1]], check, 1);
-        group_rest3_avx512(c, &tables[classes[2]], check, 2);
-        group_rest3_avx512(c, &tables[classes[3]], check, 3);
+        PTWM_UNROLL(4)
+        for (unsigned g = 0; g < 4; g++)
+            group_bytes_avx512(c, &tables[classes[g]], kind, check, g);
         break;
     }
 }

@@ -121,7 +121,9 @@ TARGET_CRC PTWM_INLINE void crc_end_of_block(struct crc_context *c, enum ptwm_ke
     if (check == PTWM_KERNEL_NO_CRC)
         return;
     /* n is half of 64 rest_bits bytes, and of 1024. */
-    crc_join(c->rest, rest_bits == 7 ? 0x83348832 : rest_bits == 8 ? 0xB9E02B86 : rest_bits == 10 ? 0xBAC2FD7B : 0x0715CE53);
+    crc_join(c->rest, rest_bits == 7 ? 0x83348832 : rest_bits == 8 ? 0xB9E02B86 : rest_bits == 10 ? 0xBAC2FD7B
+                       : rest_bits == 3                           ? 0x0715CE53
+                                                                  : 0x9E4ADDF8);
     if (has_low)
         crc_join(c->low, 0xDD7E3B0C);
 }
@@ -179,7 +181,11 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
     INSTANCE(target, isa, rest10, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC)                                         \
     INSTANCE(target, isa, rest10_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC)                                        \
     INSTANCE(target, isa, rest3, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC)                                           \
-    INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)
+    INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)                                          \
+    INSTANCE(target, isa, rest2, PTWM_KERNEL_REST2, PTWM_KERNEL_NO_CRC)                                           \
+    INSTANCE(target, isa, rest2_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC)                                          \
+    INSTANCE(target, isa, int8, PTWM_KERNEL_INT8, PTWM_KERNEL_NO_CRC)                                             \
+    INSTANCE(target, isa, int8_crc, PTWM_KERNEL_INT8, PTWM_KERNEL_CRC)
 #define KERNEL_SET(build_tables, isa)                                                                             \
     {                                                                                                             \
         build_tables,                                                                                             \
@@ -190,6 +196,8 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
             { rest8_low_##isa, rest8_low_crc_##isa, rest8_low_crc_low_##isa },                                    \
             { rest10_##isa, rest10_crc_##isa, NULL },                                                             \
             { rest3_##isa, rest3_crc_##isa, NULL },                                                               \
+            { rest2_##isa, rest2_crc_##isa, NULL },                                                               \
+            { int8_##isa, int8_crc_##isa, NULL },                                                                 \
         },                                                                                                        \
     }
 

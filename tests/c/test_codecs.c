@@ -1066,15 +1066,15 @@ static void test_zstd_builtin(void)
 
 static void test_codec_table(void)
 {
-    static const char *const names[] = { "identity", "constant", "huffman", "rans", "zstd", "label-rans", "trim" };
+    static const char *const names[] = { "identity", "constant", "huffman", "rans", "zstd", "label-rans", "trim", "carried" };
 
     for (uint32_t id = 0; id < 300; id++) {
         const struct ptwm_byte_codec *codec = ptwm_byte_codec_find(id);
 
         CHECK((codec != NULL) == (id <= PTWM_CODEC_ZSTD));
         CHECK(codec == NULL || codec->id == id);
-        CHECK((ptwm_codec_name(id) != NULL) == (id <= PTWM_CODEC_TRIM));
-        CHECK(id > PTWM_CODEC_TRIM || strcmp(ptwm_codec_name(id), names[id]) == 0);
+        CHECK((ptwm_codec_name(id) != NULL) == (id <= PTWM_CODEC_CARRIED));
+        CHECK(id > PTWM_CODEC_CARRIED || strcmp(ptwm_codec_name(id), names[id]) == 0);
     }
 }
 

@@ -127,6 +127,35 @@ static int decodes_to(const struct ptwm_reader *r, const char *name, const void 
 
 /* ------------------------------------------------------------------------------------------------ what comes back */
 
+/* Large enough that memory for it is mapped, and moved twice. */
+static void test_a_large_file_in_memory(void)
+{
+    enum { SMALL = 900 << 10, LARGE = 24 << 20, LARGEST = 40 << 20 };
+    uint8_t *data = malloc(LARGEST);
+    struct ptwm_writer *w = memory_writer(1, 0, BOTH);
+    const uint64_t small = SMALL, large = LARGE, largest = LARGEST;
+    struct ptwm_reader *r;
+    struct image image;
+    uint64_t state = 1;
+
+    for (size_t i = 0; i < LARGEST; i++)
+        data[i] = (uint8_t)(check_random(&state) >> 56);
+    CHECK_EQ(add(w, "small", PTWM_DTYPE_U8, 1, &small, data, SMALL), PTWM_OK);
+    CHECK_EQ(add(w, "large", PTWM_DTYPE_U8, 1, &large, data + 1, LARGE), PTWM_OK);
+    CHECK_EQ(add(w, "largest", PTWM_DTYPE_U8, 1, &largest, data, LARGEST), PTWM_OK);
+    CHECK_EQ(add(w, "large again", PTWM_DTYPE_U8, 1, &large, data + 1, LARGE), PTWM_OK);
+    image = finish(w);
+    CHECK(image.nbytes < SMALL + LARGE + LARGEST + (64 << 10));
+    r = open_image(&image);
+    CHECK(decodes_to(r, "small", data, SMALL));
+    CHECK(decodes_to(r, "large", data + 1, LARGE));
+    CHECK(decodes_to(r, "largest", data, LARGEST));
+    CHECK(decodes_to(r, "large again", data + 1, LARGE));
+    ptwm_reader_close(r);
+    free(image.data);
+    free(data);
+}
+
 static void test_everything_comes_back(void)
 {
     static const uint64_t shape[2] = { 700, 384 }, small[2] = { 3, 5 }, empty[3] = { 4, 0, 7 }, f4[1] = { 10 };
@@ -648,6 +677,7 @@ int main(void)
     RUN(test_sub_byte_ranges_are_whole_bytes);
     RUN(test_max_nbytes);
     RUN(test_equal_tensors_are_stored_once);
+    RUN(test_a_large_file_in_memory);
     RUN(test_small_neighbours_share_a_segment);
     RUN(test_only_what_is_needed_is_read);
     RUN(test_methods);

@@ -53,7 +53,8 @@ static const struct {
     { PTWM_DTYPE_F16, 2, { { 3, 2, 9, 6 } }, 1 },
     { PTWM_DTYPE_F32, 4, { { 3, 4, 6, 9 }, { 3, 4, 7, 8 } }, 2 },
     { PTWM_DTYPE_F8_E4M3, 1, { { 3, 1, 2, 5 } }, 1 },
-    { PTWM_DTYPE_F8_E5M2, 1, { { 3, 1, 2, 5 } }, 1 },
+    { PTWM_DTYPE_I8, 1, { { 3, 1, 3, 5 } }, 1 },
+    { PTWM_DTYPE_F8_E5M2, 1, { { 3, 1, 1, 6 }, { 3, 1, 2, 5 } }, 2 },
 };
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
@@ -342,9 +343,21 @@ static void fast_and_general(void)
         uint8_t *raw = exactly(n * width);
         struct ptwm_bytes fast = { &ptwm_default_allocator, NULL, 0, 0 }, plain = fast;
         struct ptwm_parsed_chain chain;
-        struct ptwm_encode_spec spec = { raw,   (uint64_t)n * width, (uint64_t)columns * width, PTWM_METHOD_MICROSCALE, &chain,
-                                         1,     true,                false,                     false,                  true,
-                                         k % 3 ? 1 << 20 : 40000,    1,                         &context,               NULL };
+        struct ptwm_encode_spec spec = { raw,
+                                         (uint64_t)n * width,
+                                         (uint64_t)columns * width,
+                                         PTWM_METHOD_MICROSCALE,
+                                         &chain,
+                                         1,
+                                         true,
+                                         false,
+                                         false,
+                                         true,
+                                         k % 3 ? 1 << 20 : 40000,
+                                         1,
+                                         &context,
+                                         NULL,
+                                         PTWM_REPETITION_UNKNOWN };
 
         CHECK_EQ(ptwm_chain_parse(types[type].chain[k / 45 % types[type].n_chains], 4, &chain, NULL), PTWM_OK);
         fill(raw, type, n, columns, (enum data)data);
@@ -373,7 +386,127 @@ static void fast_and_general(void)
     }
 }
 
+/* ---------------------------------------------------------------------------------------------------- label coding */
+
+/*
+ * A table of random frequencies: even, falling, a few large ones among the least there may be, or many that are a
+ * little less than a bucket, so that one label is the alias of many for a few ranks each.
+ */
+static void random_table(struct ptwm_label_table *table)
+{
+    const uint32_t n = 2 + below(PTWM_MAX_LABELS - 1), shape = below(6), little = 1 + below(120);
+    uint32_t left = PTWM_FREQUENCY_TOTAL / PTWM_FREQUENCY_GRANULE - n;
+
+    memset(table, 0, sizeof *table);
+    table->n_labels = n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t more = 0;
+        if (i == n - 1)
+            more = left;
+        else if (shape == 0)
+            more = left / (n - i);
+        else if (shape == 1)
+            more = left / 4;
+        else if (shape == 2)
+            more = below(left + 1);
+        else if (shape > 3)
+            more = 255 - 1 - below(little);
+        table->symbol[i] = (uint16_t)(i + 1);
+        table->frequency[i] = (uint16_t)(PTWM_FREQUENCY_GRANULE * (1 + more));
+        left -= more;
+    }
+    for (uint32_t i = 0; i < n; i++) { /* in any order */
+        const uint32_t k = below(n);
+        const uint16_t frequency = table->frequency[i];
+        table->frequency[i] = table->frequency[k];
+        table->frequency[k] = frequency;
+    }
+}
+
+/* Labels with those frequencies, or with all of them alike, which takes the most words. */
+static void random_labels(const struct ptwm_label_table *table, uint8_t *labels, size_t n)
+{
+    const bool evenly = below(4) == 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t label = 0, at = below(PTWM_FREQUENCY_TOTAL);
+        for (; !evenly && at >= table->frequency[label]; label++)
+            at -= table->frequency[label];
+        labels[i] = (uint8_t)((evenly ? below(table->n_labels) : label) | (below(50) == 0 ? PTWM_IS_EXCEPTION : 0));
+    }
+}
+
+/* Coding with tables of all kinds, for which vector kernels have different ways, gives the same at all levels. */
+static void label_coding(void)
+{
+    bool few_limits = false, some_limits = false, many_limits = false;
+
+    for (unsigned k = 0; k < 300; k++) {
+        const size_t unit = 128 * (1 + below(4)), n = 16384 + below(3000), n_units = n / unit + 1;
+        uint8_t *labels = exactly(n), *classes = exactly(n_units), *room = exactly(2 * n);
+        const struct ptwm_label_chunk chunk = { n, 2, (uint32_t)unit, 0, classes };
+        struct ptwm_label_encoder encoder = { 0 };
+        struct ptwm_label_set set;
+        struct file first = { NULL, 0 };
+
+        memset(&set, 0, sizeof set);
+        set.n_classes = 1 + below(2);
+        for (uint32_t z = 0; z < set.n_classes; z++)
+            random_table(&set.classes[z]);
+        for (size_t u = 0; u < n_units; u++) {
+            const size_t m = n - u * unit < unit ? n - u * unit : unit;
+            classes[u] = (uint8_t)below(set.n_classes);
+            random_labels(&set.classes[classes[u]], labels + u * unit, m);
+        }
+        CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set), PTWM_OK);
+        for (uint32_t z = 0; z < set.n_classes; z++) {
+            const unsigned n_limits = encoder.by_class[z].pieces.n_limits;
+            few_limits = few_limits || n_limits <= 2;
+            some_limits = some_limits || (n_limits > 2 && n_limits <= PTWM_PIECE_LIMITS);
+            many_limits = many_limits || n_limits > PTWM_PIECE_LIMITS;
+        }
+        for (unsigned l = 0; l < N_LEVELS; l++) {
+            struct ptwm_label_coding coding;
+            struct file file;
+            if (!select_level(l))
+                continue;
+            ptwm_label_begin(&coding, &encoder, &chunk, NULL, room);
+            ptwm_label_code(&coding, labels, 0, n);
+            file.data = exactly(ptwm_label_end_bound(&coding, 0));
+            file.nbytes = ptwm_label_end(&coding, 0, NULL, 0, file.data);
+            if (first.data == NULL) {
+                first = file;
+                continue;
+            }
+            CHECK_EQ(file.nbytes, first.nbytes);
+            CHECK(file.nbytes == first.nbytes && memcmp(file.data, first.data, first.nbytes) == 0);
+            free(file.data);
+        }
+        ptwm_label_encoder_release(&encoder);
+        free(first.data);
+        free(labels);
+        free(classes);
+        free(room);
+    }
+    CHECK(few_limits);
+    CHECK(some_limits);
+    CHECK(many_limits);
+}
+
 /* ----------------------------------------------------------------------------------------------------- repetition */
+
+/* Hashing and looking at once gives what both give. */
+static void check_hash_repetitive(const uint8_t *data, size_t nbytes)
+{
+    static const size_t cut[] = { 0, 1, 7, 64, 100, 4096, 70001 };
+
+    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++) {
+        const size_t n = nbytes - cut[i], chunk_nbytes = i % 2 ? nbytes : 300000;
+        uint64_t hash = 0;
+        CHECK_EQ(ptwm_hash_repetitive(data, n, chunk_nbytes, &hash), ptwm_is_repetitive(data, n, chunk_nbytes));
+        CHECK_EQ(hash, ptwm_xxh3_64(data, n));
+    }
+}
 
 static void repetition(void)
 {
@@ -388,6 +521,7 @@ static void repetition(void)
         for (size_t i = 0; i < NBYTES; i++)
             data[i] = (uint8_t)check_random(&own_seed);
         CHECK(!ptwm_is_repetitive(data, NBYTES, NBYTES));
+        check_hash_repetitive(data, NBYTES);
         for (size_t i = 0; i < NBYTES; i += 2)
             if (check_random(&own_seed) % 2)
                 memset(data + i, 0, 2);
@@ -395,6 +529,7 @@ static void repetition(void)
         for (size_t i = 0; i < NBYTES; i++)
             data[i] = (uint8_t)(i < 200000 ? check_random(&own_seed) : data[i - 200000]);
         CHECK(ptwm_is_repetitive(data, NBYTES, NBYTES));
+        check_hash_repetitive(data, NBYTES);
         for (size_t i = 0; i < NBYTES; i++)
             data[i] = (uint8_t)(i % 24);
         CHECK(ptwm_is_repetitive(data, NBYTES, NBYTES));
@@ -408,6 +543,7 @@ static void repetition(void)
 int main(void)
 {
     RUN(repetition);
+    RUN(label_coding);
     RUN(fast_and_general);
     RUN(all_types_and_data);
     RUN(many_at_once);

@@ -11,7 +11,7 @@
 
 static const struct {
     uint8_t width, shift, bits;
-} steps[] = { { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 } };
+} steps[] = { { 2, 6, 9 }, { 2, 7, 8 }, { 4, 6, 9 }, { 4, 7, 8 }, { 2, 9, 6 }, { 1, 2, 5 }, { 1, 1, 6 }, { 1, 3, 5 } };
 enum { N_STEPS = sizeof steps / sizeof steps[0] };
 
 static uint64_t seed = 1;
@@ -86,8 +86,8 @@ static void split_kernels(void)
         }
         ptwm_count_bins(bins, n, histogram);
         CHECK(memcmp(histogram, expected, sizeof expected) == 0);
-        labels = exactly(bins, n);
-        any = ptwm_map_bins(labels, n, map);
+        labels = exactly(NULL, n);
+        any = ptwm_float_labels(kind, raw, n, first, k % 2 ? shift : NULL, map, labels);
         CHECK_EQ(any, any_expected);
         for (size_t i = 0; i < n; i++)
             if (labels[i] != map[bins[i]]) {

@@ -81,7 +81,7 @@ static void free_buffer(struct buffer *b)
 /* ---------------------------------------------------------------------------------------------------- samples */
 
 static const uint8_t chains[][4] = {
-    { 3, 2, 6, 9 }, { 3, 2, 7, 8 }, { 3, 4, 6, 9 }, { 3, 4, 7, 8 }, { 3, 2, 9, 6 }, { 3, 1, 2, 5 },
+    { 3, 2, 6, 9 }, { 3, 2, 7, 8 }, { 3, 4, 6, 9 }, { 3, 4, 7, 8 }, { 3, 2, 9, 6 }, { 3, 1, 2, 5 }, { 3, 1, 1, 6 }, { 3, 1, 3, 5 },
 };
 enum { N_CHAINS = sizeof chains / sizeof chains[0], LANES = 128 };
 
@@ -94,6 +94,7 @@ struct sample {
     uint8_t *classes;
     uint8_t *low, *rest, *symbol_plane; /* decoded planes */
     size_t low_nbytes, rest_nbytes;
+    size_t n_carried; /* of the rest plane's first bytes, by the coded symbols */
     uint8_t *coded;
     size_t coded_nbytes, words_at;
     uint8_t *raw;
@@ -190,7 +191,7 @@ static void encode(struct sample *s, uint32_t set)
     for (uint32_t c = 0; c < tables->n_classes; c++)
         make_inverse(&inverse[c], &tables->classes[c]);
     for (unsigned i = 0; i < LANES; i++) {
-        states[i] = 65536;
+        states[i] = 65536 + (s->n_carried > 0 ? ptwm_load16(s->rest + 2 * i) : 0u);
         element[ptwm_label_lane(i, LANES, s->model.width)] = i;
     }
     for (size_t group = (s->n + LANES - 1) / LANES; group-- > 0;)
@@ -271,8 +272,6 @@ static void make_sample(struct sample *s, unsigned kind, size_t n, uint32_t unit
         if (exceptions > 0 && random_below(exceptions) == 0)
             s->symbols[i] = (uint16_t)random_below(1u << s->model.bits);
     }
-    encode(s, set);
-
     rest_bits = (s->chain.label->width == 1 ? 8u : 16u) - s->model.bits;
     s->rest_nbytes = (size_t)ptwm_rest_nbytes(n, rest_bits);
     s->rest = allocate(s->rest_nbytes);
@@ -281,6 +280,8 @@ static void make_sample(struct sample *s, unsigned kind, size_t n, uint32_t unit
         rest[i] = (uint16_t)random_below(1u << rest_bits);
     ptwm_rest_pack(s->rest, rest, n, rest_bits);
     free(rest);
+    s->n_carried = n >= 1024 && random_below(3) > 0 ? PTWM_FUSED_CARRIED : 0;
+    encode(s, set);
     s->low_nbytes = s->chain.label->width == 4 ? 2 * n : 0;
     s->low = allocate(s->low_nbytes);
     for (size_t i = 0; i < s->low_nbytes; i++)
@@ -322,9 +323,12 @@ enum checks { NO_CHECKS, CHECK_REST_AND_SYMBOLS, CHECK_ALL };
 static enum ptwm_status decode_fused(const struct sample *s, const uint8_t *coded, size_t coded_nbytes, enum checks checks,
                                      enum place place, const uint8_t *expected)
 {
-    const uint32_t rest_crc = ptwm_crc32c(0, s->rest, s->rest_nbytes), low_crc = ptwm_crc32c(0, s->low, s->low_nbytes);
+    const uint8_t *stored_rest = s->rest + s->n_carried;
+    const size_t stored_rest_nbytes = s->rest_nbytes - s->n_carried;
+    const uint32_t rest_crc = ptwm_crc32c(0, stored_rest, stored_rest_nbytes);
+    const uint32_t low_crc = ptwm_crc32c(0, s->low, s->low_nbytes);
     const uint32_t coded_crc = ptwm_crc32c(0, coded, coded_nbytes);
-    struct buffer low = make_buffer(s->low, s->low_nbytes, place), rest = make_buffer(s->rest, s->rest_nbytes, place);
+    struct buffer low = make_buffer(s->low, s->low_nbytes, place), rest = make_buffer(stored_rest, stored_rest_nbytes, place);
     struct buffer symbols = make_buffer(coded, coded_nbytes, place), raw = make_buffer(NULL, s->raw_nbytes, place);
     struct ptwm_fused_chunk chunk = { 0 };
     enum ptwm_status status;
@@ -338,6 +342,7 @@ static enum ptwm_status decode_fused(const struct sample *s, const uint8_t *code
     chunk.rest.bytes = rest.bytes;
     chunk.rest.nbytes = rest.nbytes;
     chunk.rest.crc = checks != NO_CHECKS ? &rest_crc : NULL;
+    chunk.is_carried = s->n_carried > 0;
     chunk.symbols.bytes = symbols.bytes;
     chunk.symbols.nbytes = symbols.nbytes;
     chunk.symbols.crc = checks != NO_CHECKS ? &coded_crc : NULL;
@@ -360,10 +365,12 @@ static void compare_with_plain(const struct sample *s, const uint8_t *coded, siz
 {
     uint16_t *symbols = allocate(2 * s->n);
     uint8_t *plane = allocate(2 * s->n), *raw = allocate(s->raw_nbytes);
+    uint8_t *rest = memcpy(allocate(s->rest_nbytes), s->rest, s->rest_nbytes);
     const struct ptwm_shifts shifts = { s->model.n_columns, s->model.wrapped };
     const bool has_low = s->low_nbytes > 0;
     const uint8_t *planes[3];
-    enum ptwm_status status = ptwm_label_decode(&s->model, coded, coded_nbytes, symbols, s->n, NULL);
+    enum ptwm_status status =
+        ptwm_label_decode(&s->model, coded, coded_nbytes, symbols, s->n, rest, s->n_carried, NULL);
 
     if (status == PTWM_OK) {
         for (size_t i = 0; i < s->n; i++)
@@ -372,13 +379,14 @@ static void compare_with_plain(const struct sample *s, const uint8_t *coded, siz
             else
                 plane[i] = (uint8_t)symbols[i];
         planes[0] = s->low;
-        planes[has_low] = s->rest;
+        planes[has_low] = rest;
         planes[has_low + 1] = plane;
         status = ptwm_chain_merge(&s->chain, &shifts, s->first_element, raw, s->raw_nbytes, planes, NULL);
     }
     CHECK_EQ(decode_fused(s, coded, coded_nbytes, NO_CHECKS, place, raw), status);
     free(symbols);
     free(plane);
+    free(rest);
     free(raw);
 }
 
@@ -412,8 +420,8 @@ static void own_encoder(void)
         make_sample(&s, kind, 40000 + 77 * kind, 512, kind % 2 ? 300 : 0, 1000);
         free(s.coded);
         s.coded = allocate(ptwm_label_bound(s.n));
-        CHECK_EQ(ptwm_label_encode(&s.model, 0, memset(s.classes, 0, s.n / 512 + 1), s.symbols, s.n, s.coded,
-                                   &s.coded_nbytes, NULL),
+        CHECK_EQ(ptwm_label_encode(&s.model, 0, memset(s.classes, 0, s.n / 512 + 1), s.symbols, s.n,
+                                   s.n_carried > 0 ? s.rest : NULL, s.coded, &s.coded_nbytes, NULL),
                  PTWM_OK);
         CHECK_EQ(decode_fused(&s, s.coded, s.coded_nbytes, CHECK_ALL, BEFORE_GUARD, s.raw), PTWM_OK);
         free_sample(&s);
@@ -444,8 +452,9 @@ static void constant_low_plane(void)
         chunk.low.bytes = memcpy(allocate(2 * PTWM_FUSED_BLOCK), s.low, 2 * PTWM_FUSED_BLOCK);
         chunk.low.nbytes = s.low_nbytes;
         chunk.is_low_constant = true;
-        chunk.rest.bytes = s.rest;
-        chunk.rest.nbytes = s.rest_nbytes;
+        chunk.rest.bytes = s.rest + s.n_carried;
+        chunk.rest.nbytes = s.rest_nbytes - s.n_carried;
+        chunk.is_carried = s.n_carried > 0;
         chunk.symbols.bytes = s.coded;
         chunk.symbols.nbytes = s.coded_nbytes;
         chunk.raw = raw;
@@ -467,11 +476,11 @@ static void wrong_crcs(void)
         for (unsigned round = 0; round < 60; round++) {
             const bool in_low = s.low_nbytes > 0 && round % 2;
             uint8_t *plane = in_low ? s.low : s.rest, *raw = allocate(s.raw_nbytes);
-            const size_t nbytes = in_low ? s.low_nbytes : s.rest_nbytes;
-            const size_t at = round < 4 ? nbytes - 1 - round : random_below((uint32_t)nbytes);
+            const size_t nbytes = in_low ? s.low_nbytes : s.rest_nbytes, first = in_low ? 0 : s.n_carried;
+            const size_t at = round < 4 ? nbytes - 1 - round : first + random_below((uint32_t)(nbytes - first));
             struct ptwm_fused_chunk chunk = { 0 };
             const uint32_t low_crc = ptwm_crc32c(0, s.low, s.low_nbytes), coded_crc = ptwm_crc32c(0, s.coded, s.coded_nbytes);
-            const uint32_t rest_crc = ptwm_crc32c(0, s.rest, s.rest_nbytes), wrong_crc = coded_crc ^ 1u << round % 32;
+            const uint32_t rest_crc = ptwm_crc32c(0, s.rest + s.n_carried, s.rest_nbytes - s.n_carried), wrong_crc = coded_crc ^ 1u << round % 32;
             enum ptwm_status status;
 
             chunk.chain = &s.chain;
@@ -480,9 +489,10 @@ static void wrong_crcs(void)
             chunk.low.bytes = s.low;
             chunk.low.nbytes = s.low_nbytes;
             chunk.low.crc = s.low_nbytes > 0 ? &low_crc : NULL;
-            chunk.rest.bytes = s.rest;
-            chunk.rest.nbytes = s.rest_nbytes;
+            chunk.rest.bytes = s.rest + s.n_carried;
+            chunk.rest.nbytes = s.rest_nbytes - s.n_carried;
             chunk.rest.crc = &rest_crc;
+            chunk.is_carried = s.n_carried > 0;
             chunk.symbols.bytes = s.coded;
             chunk.symbols.nbytes = s.coded_nbytes;
             chunk.symbols.crc = &coded_crc;

@@ -75,6 +75,17 @@ static void slow_block_3(uint8_t *dst, const uint16_t *R)
         }
 }
 
+static void slow_block_2(uint8_t *dst, const uint16_t *R)
+{
+    memset(dst, 0, 128);
+    for (unsigned v = 0; v < 8; v++)
+        for (unsigned i = 0; i < 64; i++) {
+            unsigned byte = dst[64 * (v / 4) + i];
+            byte |= bit(R[64 * v + i], 1) << (7 - v % 4) | bit(R[64 * v + i], 0) << v % 4;
+            dst[64 * (v / 4) + i] = (uint8_t)byte;
+        }
+}
+
 static void slow_stream(uint8_t *dst, const uint16_t *R, size_t n, unsigned r)
 {
     memset(dst, 0, (n * r + 7) / 8);
@@ -93,6 +104,8 @@ static void slow_pack(uint8_t *dst, const uint16_t *R, size_t n, unsigned r)
             slow_block_10(dst, R);
         else if (r == 3)
             slow_block_3(dst, R);
+        else if (r == 2)
+            slow_block_2(dst, R);
         else
             slow_stream(dst, R, 512, r);
     }

@@ -1,5 +1,6 @@
 """Files that were damaged or made to do damage: whatever they hold, there is an error of the promised kind, or data."""
 
+import math
 import struct
 
 import cbor2
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import ptwm
 import ptwm.numpy
 from ptwm import FormatError, PtwmError, TensorIndex
+from ptwm._dtypes import BY_CODE
 from ptwm._library import lib
 from ptwm.sharding import compress_ptwm_blob
 
@@ -85,6 +87,67 @@ def test_manifest_is_the_cbor_that_cbor2_writes():
     assert cbor2.loads(content[4]) == {"key": "value"}
 
 
+def expand(content):
+    """What FORMAT.md, section 3, says that a manifest's tensors are: name, dtype, shape, segment, offset, length, hash."""
+    name, dtype, shape, place = b"", 0, (), (0, 0)
+    for tensor in content[2]:
+        name = name[: tensor.get(6, 0)] + tensor[0].encode()
+        dtype, shape = tensor.get(1, dtype), tuple(tensor.get(2, shape))
+        segment = tensor.get(3, place[0])
+        offset = tensor.get(4, 0 if 3 in tensor else place[1])
+        length = tensor.get(7, math.prod(shape) * BY_CODE[dtype].bits // 8 if dtype else None)
+        if length is None:
+            length = content[1][segment][2] - offset
+        if length > 0:
+            end = (segment, offset + length)
+            end = (segment + 1, 0) if end[1] == content[1][segment][2] else end
+            place = max(place, end)
+        where = (segment, offset) if length else (None, None)
+        yield name.decode(), BY_CODE[dtype].name if dtype else None, shape if dtype else None, *where, length, tensor.get(5)
+
+
+def test_manifest_says_what_the_entries_are():
+    data = bytes(range(256)) * 600
+    tensors = [
+        ("blocks.0.weight", data[:4096], "F32", (32, 32)),
+        ("blocks.0.bias", data[:128], "F32", (32,)),
+        ("blocks.1.weight", data[4:4100], "F32", (32, 32)),
+        ("blocks.1.weight again", data[4:4100], "F32", (32, 32)),
+        ("blocks.1.w\N{LATIN SMALL LETTER E WITH ACUTE}", data[8:72], "F16", (32,)),
+        ("blocks.1.w\N{LATIN SMALL LETTER E WITH GRAVE}", data[9:73], "F16", (32,)),
+        ("", b"", "F16", (32, 0)),
+        ("raw", data[:7], None, None),
+        ("raw and empty", b"", None, None),
+        ("n" * 300, data[5:21], "I64", (2,)),
+        ("n" * 301, data[6:22], "I64", (2,)),
+        ("large", data, "U8", (len(data),)),
+        ("nothing", b"", "U8", (0,)),
+        ("scalar", data[:8], "I64", ()),
+    ]
+    for emit in (True, False):
+        blob = compress_ptwm_blob(tensors, emit_payload_hash=emit)
+        found = list(expand(cbor2.loads(take_apart(blob)[1])))
+        with TensorIndex.from_buffer(blob) as index:
+            for name, dtype, shape, segment, offset, length, payload_hash in found:
+                described = index.describe(name)
+                assert described["name"] == name and described["dtype"] == dtype and described["nbytes"] == length
+                assert described["shape"] == (None if shape is None else list(shape))
+                assert described["segment"] == segment and (segment is None or described["segment_offset"] == offset)
+                assert described["hash"] == payload_hash
+            assert [f[:3] for f in found] == [(name, dtype, shape) for name, _, dtype, shape in tensors]
+            for name, raw, _, _ in tensors:
+                assert index.get_bytes(name) == raw
+
+
+def test_manifest_takes_little():
+    blob = compress_ptwm_blob([(f"model.layers.{i}.norm.weight", bytes(64), "F32", (16,)) for i in range(1000)])
+    assert len(take_apart(blob)[1]) < 1000 * (9 + 24)
+    blob = compress_ptwm_blob(
+        [(f"layer.{i:04}", bytes(64), "F32", (16,)) for i in range(1000)], emit_payload_hash=False
+    )
+    assert len(take_apart(blob)[1]) < 1000 * 9
+
+
 def test_any_single_damage_is_noticed():
     for position in range(len(SMALL)):
         damaged = bytearray(SMALL)
@@ -128,7 +191,7 @@ def test_manifests_with_other_numbers(source):
             segment[source.draw(st.integers(0, 3))] = source.draw(number)
         else:
             tensor = source.draw(st.sampled_from(content[2]))
-            key = source.draw(st.sampled_from([1, 2, 3, 4, 5, 9]))
+            key = source.draw(st.sampled_from([1, 2, 3, 4, 5, 6, 7, 9]))
             tensor[key] = source.draw(st.one_of(number, st.lists(number, max_size=4), st.none(), st.text(max_size=3)))
     exercise(rebuild(body, cbor2.dumps(content, canonical=True)))
 
@@ -203,7 +266,17 @@ def test_sizes_that_no_machine_has(nbytes):
 @pytest.mark.parametrize(
     "tensors",
     [
-        [{0: "a"}, {0: "a"}],
+        [{0: "a", 7: 0}, {0: "a", 7: 0}],
+        [{0: "a", 7: 0}, {0: "", 6: 1, 7: 0}],
+        [{0: "a", 6: 1, 7: 0}],
+        [{0: "ab", 7: 0}, {0: "", 6: 3, 7: 0}],
+        [{0: "\u00e9", 7: 0}, {0: "", 6: 1, 7: 0}],
+        [{0: "n" * 300, 7: 0}, {0: "", 6: 256, 7: 0}],
+        [{0: "x"}],
+        [{0: "x", 7: 1}],
+        [{0: "x", 4: 0, 7: 0}],
+        [{0: "x", 5: 1, 7: 0}],
+        [{0: "x", 1: 2, 2: [0], 7: 1}],
         [{0: b"bytes"}],
         [{}],
         [{0: "x", 1: 2}],
@@ -226,7 +299,7 @@ def test_required_feature_is_named():
 
 
 def test_unknown_keys_are_skipped():
-    with TensorIndex.from_buffer(file_of([], [{0: "x", 77: [1, {2: 3}]}], _99="ignored")) as index:
+    with TensorIndex.from_buffer(file_of([], [{0: "x", 7: 0, 77: [1, {2: 3}]}], _99="ignored")) as index:
         assert index.get_bytes("x") == b""
 
 

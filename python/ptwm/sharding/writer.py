@@ -53,7 +53,8 @@ class Writer:
     threads
         How many threads encode; None: one for each CPU.
     level
-        The encoder's effort; None: the default.
+        The encoder's effort, 1 .. 19; None: the default. From 10 on everything is tried on every tensor, many times as
+        slowly. Decoding is the same.
     emit_payload_hash
         Whether to store a 64-bit hash of each tensor's raw bytes.
     emit_plane_crc
