@@ -189,6 +189,7 @@ def touched_chunks(shape, key, bits, chunk_nbytes):
 @given(tensors_and_keys())
 @settings(max_examples=300, deadline=None)
 @example(("F32", (8, 5000), (slice(None), 7), 4096))
+@example(("BOOL", (33, 35, 57), (slice(None, None, -3),), 4096))  # chunks of two rows, which are less than 4096 bytes
 @example(("F4", (31, 9000), (slice(None, None, -3), slice(5, 8)), 4096))
 def test_slices_decode_the_touched_chunks_and_no_others(tmp_path_factory, example):
     name, shape, key, chunk = example

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from ptwm.random_access.index import TensorIndex
 
-# Gaps of so many raw bytes are passed over, and smaller ones, down to the size of the smallest chunks, in files whose
-# chunks are smaller. Chunks that several parts touch are decoded once.
+# Gaps of so many raw bytes are passed over, and smaller ones in files whose chunks are smaller. Chunks that several
+# parts touch are decoded once.
 _GAP_NBYTES = 64 << 10
-_SMALL_GAP_NBYTES = 4 << 10
 # Where arrays of any type may begin.
 _ALIGNMENT = 64
 
@@ -65,8 +64,8 @@ class TensorSlice:
 
         # The smaller the gaps that are passed over, the more parts there are, and the less memory they take. It matters
         # for what is decoded only where a gap may hold a whole chunk.
-        many, few = n_outer(_SMALL_GAP_NBYTES), n_outer(_GAP_NBYTES)
-        if many == few:
+        few = n_outer(_GAP_NBYTES)
+        if n_outer(1) == few:
             return plan(selection, few)
         return plan(selection, n_outer(min(self._index._chunk_size(self._name), _GAP_NBYTES)))
 
