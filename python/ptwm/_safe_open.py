@@ -22,7 +22,7 @@ class safe_open:
     ----------
     filename
         A .ptwm file, a .safetensors file, or a directory of either: of files that `model.ptwm.index.json` or
-        `model.safetensors.index.json` lists, or `model.ptwm` or `model.safetensors`.
+        `model.safetensors.index.json` lists, or `model.ptwm` or `model.safetensors`, or a lone one of another name.
     framework
         "pt" for torch tensors, "np" for numpy arrays ("pytorch", "torch" and "numpy" mean the same). ValueError for
         others.

@@ -231,8 +231,6 @@ def test_a_directory_of_safetensors(plain, known, tmp_path):
     with pytest.raises(FileNotFoundError, match="model.ptwm"):
         TensorIndex(directory)
     os.rename(directory / "model.safetensors", directory / "model-00001-of-00001.safetensors")
-    with pytest.raises(FileNotFoundError, match="model.safetensors"):
-        safe_open(directory, "np")
     weight_map = ",".join(f'"{name}": "model-00001-of-00001.safetensors"' for name in known)
     (directory / "model.safetensors.index.json").write_text('{"metadata": {}, "weight_map": {%s}}' % weight_map)
     with safe_open(directory, "np") as file:
@@ -240,6 +238,25 @@ def test_a_directory_of_safetensors(plain, known, tmp_path):
     (directory / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../m.safetensors"}}')
     with pytest.raises(FormatError, match="leaves the directory"):
         safe_open(directory, "np")
+
+
+def test_a_lone_model_of_another_name(directory, arrays, tmp_path):
+    # As diffusers and adapters have them.
+    os.rename(directory / "model.ptwm.index.json", directory / "diffusion_pytorch_model.ptwm.index.json")
+    with TensorIndex(directory) as index:
+        assert sorted(index.names()) == sorted(arrays)
+    with pytest.raises(FileNotFoundError):
+        read_sharded_ptwm(directory)
+    (directory / "diffusion_pytorch_model.ptwm.index.json").unlink()
+    with pytest.raises(FileNotFoundError, match="model.ptwm"):
+        TensorIndex(directory)  # two files: which?
+    (directory / "model-00001-of-00002.ptwm").unlink()
+    with safe_open(directory, "np") as file:
+        assert file.keys() == sorted(list(arrays)[1::2])
+    shutil.copy(directory / "model-00002-of-00002.ptwm", directory / "model.ptwm")
+    shutil.copy(directory / "model-00002-of-00002.ptwm", directory / "a.ptwm.index.json")
+    with TensorIndex(directory) as index:  # whatever else there is
+        assert index.files == [directory / "model.ptwm"]
 
 
 def test_ptwm_comes_first(directory, plain, arrays):

@@ -15,16 +15,35 @@ if TYPE_CHECKING:
     from ptwm.random_access.file import FileIndex
 
 
-def find_files(directory: Path, suffix: str) -> dict[str, list[str]] | None:
-    """A model's files, and for each the tensors that its index says are in it. None if there is no model.
+_INDEX_SUFFIX = ".index.json"
 
-    Looks for `model{suffix}.index.json` and then for `model{suffix}`, whose tensors are not listed. FormatError if the
-    index is malformed.
+
+def find_files(directory: Path, suffix: str, any_name: bool) -> tuple[str, dict[str, list[str]]] | None:
+    """The name of a model's index, and its files, for each the tensors that the index says are in it.
+
+    Looks for `model{suffix}.index.json`, then for `model{suffix}`, whose tensors are not listed, and if other names
+    will do for the only index or, without one, for the only file. None if there is no model. FormatError for a
+    malformed index.
     """
-    index_path = directory / f"model{suffix}.index.json"
-    if not index_path.exists():
-        return {f"model{suffix}": []} if (directory / f"model{suffix}").exists() else None
-    return _listed_files(index_path)
+    stem = "model" if _has(directory, "model", suffix) else _only_stem(directory, suffix) if any_name else None
+    if stem is None:
+        return None
+    index_name = f"{stem}{suffix}{_INDEX_SUFFIX}"
+    if (directory / index_name).exists():
+        return index_name, _listed_files(directory / index_name)
+    return index_name, {f"{stem}{suffix}": []}
+
+
+def _has(directory: Path, stem: str, suffix: str) -> bool:
+    return any((directory / f"{stem}{suffix}{end}").exists() for end in (_INDEX_SUFFIX, ""))
+
+
+def _only_stem(directory: Path, suffix: str) -> str | None:
+    for end in (suffix + _INDEX_SUFFIX, suffix):
+        names = [name for name in os.listdir(directory) if name.endswith(end)] if directory.is_dir() else []
+        if names:
+            return names[0].removesuffix(end) if len(names) == 1 else None
+    return None
 
 
 def _listed_files(index_path: Path) -> dict[str, list[str]]:
@@ -54,7 +73,8 @@ def check_file_name(index_path: Path, file_name: str) -> str:
 class DirectoryIndex(TensorIndex):
     """A directory of files; see `TensorIndex`.
 
-    `suffixes`: what the files may be, the first that there is a model of wins.
+    `suffixes`: what the files may be; the first that there is a model of wins. `any_name`: whether a lone model of
+    another name than "model" will do.
     """
 
     def __init__(
@@ -64,10 +84,11 @@ class DirectoryIndex(TensorIndex):
         backend: str = "mmap",
         threads: int | None = None,
         suffixes: Sequence[str] = (".ptwm",),
+        any_name: bool = True,
     ) -> None:
         self._set_up(Path(path), os.fspath(path), threads)
-        suffix, files = self._find_files(suffixes)
-        self._open_files(files, f"model{suffix}.index.json", backend)
+        index_name, files = self._find_files(suffixes, any_name)
+        self._open_files(files, index_name, backend)
 
     @classmethod
     def _of_index(cls, index_path: Path, threads: int | None = None) -> DirectoryIndex:
@@ -96,13 +117,14 @@ class DirectoryIndex(TensorIndex):
             self.close()
             raise
 
-    def _find_files(self, suffixes: Sequence[str]) -> tuple[str, dict[str, list[str]]]:
+    def _find_files(self, suffixes: Sequence[str], any_name: bool) -> tuple[str, dict[str, list[str]]]:
         for suffix in suffixes:
-            files = find_files(self._path, suffix)
-            if files is not None:
-                return suffix, files
-        wanted = " or ".join(f"model{suffix}.index.json or model{suffix}" for suffix in suffixes)
-        raise FileNotFoundError(f"{self._path}: no {wanted} in this directory")
+            found = find_files(self._path, suffix, any_name)
+            if found is not None:
+                return found
+        wanted = " or ".join(f"model{suffix}{_INDEX_SUFFIX} or model{suffix}" for suffix in suffixes)
+        others = ", or a lone model of another name," if any_name else ""
+        raise FileNotFoundError(f"{self._path}: no {wanted}{others} in this directory")
 
     def _add(self, file: TensorIndex, listed: Sequence[str], index_name: str) -> None:
         for name in listed:

@@ -41,8 +41,9 @@ class TensorIndex:
     Opening reads the index at the file's end; a tensor's bytes are read when it is fetched. Many threads may use one at
     once. Files may be replaced or deleted while they are open; what was fetched stays valid after `close`.
 
-    Of a directory, the files that `model.ptwm.index.json` lists are opened, or else `model.ptwm`, and tensors are found
-    in whichever has them. FileNotFoundError if there is neither, FormatError if files and index contradict each other.
+    Of a directory, the files that `model.ptwm.index.json` lists are opened, or else `model.ptwm`, or else those of the
+    only other index or file; tensors are found in whichever has them. FileNotFoundError if there is no such model,
+    FormatError if files and index contradict each other.
 
     Methods that fetch take `check`: "crc" (checksums of what is decoded), "full" (of whole tensors the payload hash
     too) or "none"; and `max_nbytes`, the most bytes of memory that the call may take for tensors, beyond which it is a

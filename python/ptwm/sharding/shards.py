@@ -141,5 +141,5 @@ def read_sharded_ptwm(model_dir: str | os.PathLike[str]) -> dict[str, bytes]:
         A file is malformed; a tensor is in two shards, or not in the one that the index says; a shard's name leaves the
         directory.
     """
-    with DirectoryIndex(model_dir) as index:
+    with DirectoryIndex(model_dir, any_name=False) as index:
         return {name: index.get_bytes(name) for name in index}
