@@ -6,7 +6,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import SCALAR_TYPES
+from conftest import PACKED, SCALAR_TYPES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ from ptwm.random_access import TensorIndex
 from ptwm.sharding import Method, Writer, compress_ptwm_blob
 
 BITS = {name: np.dtype(scalar_type).itemsize * 8 for name, scalar_type in SCALAR_TYPES.items()}
-BITS |= {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "C32": 32}
+BITS |= {**PACKED, "C32": 32}
 FLOATS = {"BF16": ml_dtypes.bfloat16, "F16": np.float16, "F32": np.float32, "F64": np.float64}
 FORCED = [method for method in Method if method != Method.MICROSCALE]
 
