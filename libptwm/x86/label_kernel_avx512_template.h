@@ -63,11 +63,11 @@ TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struc
         const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, _mm512_permutexvar_epi16(x, adj));
         const __m512i low = _mm512_add_epi16(_mm512_mullo_epi16(frequency, c->high[l]), rank);
         const __m512i high = _mm512_mulhi_epu16(frequency, c->high[l]);
-        const __mmask32 no_carry = _mm512_cmpge_epu16_mask(low, rank);
-        const __mmask32 takes = _kand_mask32(_mm512_testn_epi16_mask(high, high), no_carry);
+        const __mmask32 carries = _mm512_cmplt_epu16_mask(low, rank);
+        const __mmask32 takes = _kandn_mask32(carries, _mm512_testn_epi16_mask(high, high));
 
         symbols[l] = _mm512_mask_permutexvar_epi16(_mm512_permutexvar_epi16(x, symbol0), is_alias, x, symbol1);
-        c->high[l] = _mm512_mask_mov_epi16(_mm512_sub_epi16(high, _mm512_set1_epi16(-1)), no_carry, high);
+        c->high[l] = _mm512_mask_sub_epi16(high, carries, high, _mm512_set1_epi16(-1));
         c->high[l] = _mm512_mask_mov_epi16(c->high[l], takes, low);
         c->low[l] = _mm512_mask_expand_epi16(low, takes, _mm512_loadu_si512(c->words));
         c->words += 2 * (unsigned)_mm_popcnt_u32(takes);
