@@ -144,7 +144,7 @@ def _allocate(nbytes: int) -> Any:
 
 
 def _take_spare(nbytes: int) -> int | None:
-    for block in tuple(_spare):
+    for block in tuple(_spare) if nbytes >= _SMALL_NBYTES else ():
         if block[0] == nbytes:
             try:
                 _spare.remove(block)
