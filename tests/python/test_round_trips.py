@@ -17,7 +17,7 @@ BITS = {name: np.dtype(scalar_type).itemsize * 8 for name, scalar_type in SCALAR
 BITS |= {**PACKED, "C32": 32}
 FLOATS = {"BF16": ml_dtypes.bfloat16, "F16": np.float16, "F32": np.float32, "F64": np.float64}
 # Stored as bytes for want of chains of their own; the choice among codecs is not tuned to what these bytes are like.
-NO_CHAINS = {"I4", "U4", "I2", "U2", "I1", "U1", "F8_E4M3_IEEE", "F8_E3M4", "F8_E4M3B11FNUZ", "BC32"}
+NO_CHAINS = {"I4", "U4", "I2", "U2", "I1", "U1"}
 FORCED = [method for method in Method if method != Method.MICROSCALE]
 
 # Chunk sizes, and numbers of elements at the borders of the rest packing's blocks, of lanes and of chunks.
