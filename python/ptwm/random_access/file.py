@@ -117,7 +117,7 @@ class FileIndex(TensorIndex):
         with self._gate:
             record = self._find(name)
             with self._layout(record.segment) as layout:
-                return {**describe_record(record), **describe_segment(layout)}
+                return {**describe_record(record), **describe_segment(layout, self._segment(record.segment))}
 
     def __len__(self) -> int:
         return self._n_tensors
@@ -176,6 +176,13 @@ class FileIndex(TensorIndex):
             info = new_struct("ptwm_layout_info")
             lib.ptwm_layout_get_info(layout, info)
             return int(info.chunk_nbytes)
+
+    def _segment(self, number: int | None) -> Any:
+        """A `struct ptwm_segment_info *`, all zeros without a segment."""
+        info = new_struct("ptwm_segment_info")
+        if number is not None:
+            lib.ptwm_reader_get_segment(self._reader, number, info)
+        return info
 
     def _share_bytes(self, one: Record, other: Record) -> bool:
         place = (one.segment, one.segment_offset, one.nbytes)
