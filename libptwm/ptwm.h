@@ -422,6 +422,7 @@ struct ptwm_layout_info {
     uint64_t unit;            /* elements of one class; 0 if the chain has no label step */
     uint64_t n_columns;       /* column shifts; 0 if none */
     uint64_t n_sets;          /* sets of label tables */
+    int has_phases;           /* column shifts are in half octaves, with two tables for each class */
 };
 PTWM_API enum ptwm_status ptwm_layout_get_info(const struct ptwm_layout *layout, struct ptwm_layout_info *info);
 

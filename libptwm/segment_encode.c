@@ -54,12 +54,13 @@ static void drop_carried(struct ptwm_bytes *stored, size_t begin, size_t n_carri
 static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
                                       struct ptwm_plane_record *records, struct ptwm_error *error)
 {
-    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, NULL, NULL };
+    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, 0, NULL, NULL };
     enum ptwm_status status = PTWM_OK;
     size_t n_carried = 0, rest_begin = 0;
 
     if (e->window.set != PTWM_NO_SET) {
         plan.classes = ptwm_window_classes(&e->window, chunk);
+        plan.first_element = ptwm_tail_first_element(&e->tail, chunk);
         plan.symbols = ptwm_window_symbols(&e->window, chunk);
     }
     for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {

@@ -42,7 +42,14 @@ def describe_segment(layout: Any, segment: Any) -> dict[str, Any]:
         return {**sizes, "chain": None, "chunks": 0, "chunk_nbytes": 0, "planes": [], "model": None}
     info = new_struct("ptwm_layout_info")
     lib.ptwm_layout_get_info(layout, info)
-    model = {"unit": info.unit, "columns": info.n_columns, "sets": info.n_sets} if info.unit else None
+    model = None
+    if info.unit:
+        model = {
+            "unit": info.unit,
+            "columns": info.n_columns,
+            "phases": bool(info.has_phases),
+            "sets": info.n_sets,
+        }
     return {
         **sizes,
         "chain": repr(Chain.from_bytes(to_bytes(info.chain, info.chain_nbytes))),
