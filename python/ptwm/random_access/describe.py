@@ -32,12 +32,15 @@ def describe_record(record: Record) -> dict[str, Any]:
     }
 
 
-def describe_segment(layout: Any, segment: Any) -> dict[str, Any]:
+def describe_segment(layout: Any = None, segment: Any = None) -> dict[str, Any]:
     """What a segment's tail says, and how large it is.
 
-    `layout` is a `struct ptwm_layout *`, or None for no segment; `segment` a `struct ptwm_segment_info *`.
+    `layout` is a `struct ptwm_layout *` and `segment` a `struct ptwm_segment_info *`; None: there is no segment.
     """
-    sizes = {"segment_stored_nbytes": segment.stored_nbytes, "tail_nbytes": segment.tail_nbytes}
+    sizes = {
+        "segment_stored_nbytes": segment.stored_nbytes if segment else 0,
+        "tail_nbytes": segment.tail_nbytes if segment else 0,
+    }
     if layout is None:
         return {**sizes, "chain": None, "chunks": 0, "chunk_nbytes": 0, "planes": [], "model": None}
     info = new_struct("ptwm_layout_info")

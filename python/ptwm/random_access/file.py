@@ -178,10 +178,11 @@ class FileIndex(TensorIndex):
             return int(info.chunk_nbytes)
 
     def _segment(self, number: int | None) -> Any:
-        """A `struct ptwm_segment_info *`, all zeros without a segment."""
+        """A `struct ptwm_segment_info *`, None without a segment."""
+        if number is None:
+            return None
         info = new_struct("ptwm_segment_info")
-        if number is not None:
-            lib.ptwm_reader_get_segment(self._reader, number, info)
+        lib.ptwm_reader_get_segment(self._reader, number, info)
         return info
 
     def _share_bytes(self, one: Record, other: Record) -> bool:

@@ -128,7 +128,7 @@ class SafetensorsIndex(TensorIndex):
 
     def describe(self, name: str) -> dict[str, Any]:
         with self._gate:
-            return {**describe_record(self._find(name)), **describe_segment(None), "segment_offset": None}
+            return {**describe_record(self._find(name)), **describe_segment(), "segment_offset": None}
 
     def __len__(self) -> int:
         return len(self._by_name)
