@@ -78,6 +78,7 @@ struct ptwm_kernel_table16 {
     uint16_t adj[PTWM_MAX_LABELS];
     uint16_t frequency[2][PTWM_MAX_LABELS];
     uint16_t symbol[2][PTWM_MAX_LABELS];
+    uint16_t ali[PTWM_MAX_LABELS];
 } PTWM_ALIGNED(64);
 
 /* The same for look-ups of bytes. Thresholds are multiples of 256, so that their high bytes say all. */

@@ -60,7 +60,8 @@ TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struc
     PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         const __m512i x = c->low[l];
-        const __m512i i = phase != NULL ? select_avx512(_mm512_set1_epi16(31), x, phase[l]) : x;
+        /* 31 ? x : phase, which thereby is a register that is free afterwards */
+        const __m512i i = phase != NULL ? _mm512_ternarylogic_epi64(phase[l], x, _mm512_set1_epi16(31), 0xD8) : x;
         const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, LOOK_UP_AVX512(div, i));
         const __m512i frequency =
             _mm512_mask_mov_epi16(LOOK_UP_AVX512(frequency[0], i), is_alias, LOOK_UP_AVX512(frequency[1], i));
@@ -71,12 +72,15 @@ TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struc
         const __mmask32 carries = _mm512_cmplt_epu16_mask(low, rank);
         const __mmask32 takes = _kandn_mask32(carries, _mm512_testn_epi16_mask(high, high));
 
-        /* A label is the bucket's own in both phases, but not its alias. */
-        symbols[l] = _mm512_permutexvar_epi16(x, _mm512_load_si512(table->symbol[0]));
-        if (phase != NULL)
-            symbols[l] = _mm512_mask_mov_epi16(symbols[l], is_alias, LOOK_UP_AVX512(symbol[1], i));
+        if (phase != NULL) /* labels first: no hurry here, and their symbols are the same in both phases */
+            symbols[l] = _mm512_permutexvar_epi16(
+                _mm512_mask2_permutex2var_epi16(_mm512_load_si512(table[0].ali), i, is_alias,
+                                                _mm512_load_si512(table[1].ali)),
+                _mm512_load_si512(table->symbol[0]));
         else
-            symbols[l] = _mm512_mask_permutexvar_epi16(symbols[l], is_alias, x, _mm512_load_si512(table->symbol[1]));
+            symbols[l] = _mm512_mask_permutexvar_epi16(
+                _mm512_permutexvar_epi16(x, _mm512_load_si512(table->symbol[0])), is_alias, x,
+                _mm512_load_si512(table->symbol[1]));
         c->high[l] = _mm512_mask_sub_epi16(high, carries, high, _mm512_set1_epi16(-1));
         c->high[l] = _mm512_mask_mov_epi16(c->high[l], takes, low);
         c->low[l] = _mm512_mask_expand_epi16(low, takes, _mm512_loadu_si512(c->words));

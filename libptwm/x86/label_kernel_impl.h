@@ -141,6 +141,7 @@ static void build_tables16(union ptwm_kernel_tables *tables, const struct ptwm_l
         ptwm_alias_build(&alias, ptwm_kernel_frequencies(class, i % n_phases));
         memcpy(t->div, alias.div, sizeof t->div);
         memcpy(t->adj, alias.adj, sizeof t->adj);
+        memcpy(t->ali, alias.ali, sizeof t->ali);
         for (unsigned part = 0; part < 2; part++)
             for (unsigned b = 0; b < PTWM_MAX_LABELS; b++) {
                 const unsigned label = part == 0 ? b : alias.ali[b];

@@ -58,7 +58,7 @@ static const struct {
 };
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
-enum data { GAUSSIAN, SCALED, WIDENED, MIXED, SPARSE, CONSTANT, NOISE, SCATTERED, REPEATED, N_DATA };
+enum data { GAUSSIAN, SCALED, WIDENED, MIXED, SPARSE, CONSTANT, NOISE, SCATTERED, REPEATED, HALVES, N_DATA };
 
 /* About normal, of the scale of trained weights. */
 static float random_weight(void)
@@ -67,6 +67,22 @@ static float random_weight(void)
     for (unsigned i = 0; i < 6; i++)
         sum += (float)below(1u << 20) / (1 << 20) - 0.5f;
     return sum / 20;
+}
+
+/* A scale that is always the same for a key: normal in octaves, with a deviation of .5, and then as precise as floats.
+ */
+static float random_scale(uint64_t key)
+{
+    uint64_t own_seed = key * 977;
+    float octaves = 0, scale = 1;
+
+    for (unsigned i = 0; i < 3; i++)
+        octaves += (float)(check_random(&own_seed) >> 44) / (1 << 20) - 0.5f;
+    for (; octaves > 0; octaves -= 0.0625f)
+        scale *= 1.04427378f;
+    for (; octaves < 0; octaves += 0.0625f)
+        scale /= 1.04427378f;
+    return scale;
 }
 
 /* Stores the leading bits of a float as an element; crude conversions, which are all that is needed here. */
@@ -106,7 +122,9 @@ static void fill(uint8_t *raw, uint32_t type, size_t n, size_t columns, enum dat
         const size_t row = i / columns, column = i % columns;
         uint8_t *to = raw + i * width;
         float value = random_weight();
-        if (data != GAUSSIAN)
+        if (data == HALVES)
+            value *= random_scale(row % 5 + 1) * random_scale(100 + column);
+        else if (data != GAUSSIAN)
             value *= (float)(1 + (row * 7 % 5 == 0 ? 3 : 0)) * (column % 3 == 0 ? 4.0f : 1.0f);
         store_float(to, dtype, value);
         if (data == WIDENED && width == 4)
@@ -287,8 +305,50 @@ static void many_at_once(void)
         free(raws[i]);
 }
 
+/* Whether the first segment of a file has phases. */
+static bool has_phases(const struct file *file)
+{
+    struct ptwm_layout_info info = { .struct_nbytes = sizeof info };
+    struct ptwm_reader *reader = NULL;
+    struct ptwm_layout *layout = NULL;
+
+    CHECK_EQ(ptwm_reader_open_memory(file->data, file->nbytes, NULL, &reader, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_reader_get_layout(reader, 0, &layout, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_layout_get_info(layout, &info), PTWM_OK);
+    CHECK(!info.has_phases || info.n_columns > 0);
+    ptwm_layout_free(layout);
+    ptwm_reader_close(reader);
+    return info.has_phases != 0;
+}
+
+/* Columns of all scales: phases for the types whose symbols have a bit of mantissa, if the rest is not too much. */
+static void columns_of_all_scales(void)
+{
+    static const uint64_t shape[2] = { 1501, 384 };
+    const size_t n = (size_t)(shape[0] * shape[1]);
+
+    for (unsigned type = 0; type < N_TYPES; type++)
+        for (unsigned data = 0; data < 3; data++) {
+            uint8_t *raw = exactly(n * types[type].width);
+            const struct ptwm_tensor_spec spec = spec_of("t", type, shape, 2, raw);
+            const bool expected =
+                data > 0 && types[type].dtype != PTWM_DTYPE_I8 && (types[type].width < 4 || data == 2);
+            struct file file;
+
+            fill(raw, type, n, (size_t)shape[1], data == 0 ? GAUSSIAN : HALVES);
+            for (size_t i = 0; i < n && types[type].width == 4 && data == 2; i++)
+                memset(raw + 4 * i, 0, 2); /* widened from bfloat16 */
+            file = write_file(&spec, 1, 1, 0, false);
+            CHECK_EQ(has_phases(&file), expected);
+            check_decodes(&file, &spec, 1);
+            free(file.data);
+            check_all_ways(&spec, 1, data == 0 ? 0 : 65536);
+            free(raw);
+        }
+}
+
 /* More than one window. */
-static void a_large_tensor(void)
+static void check_large_tensor(enum data data)
 {
     static const uint64_t shape[2] = { 23000, 384 };
     const size_t n = (size_t)(shape[0] * shape[1]);
@@ -296,7 +356,7 @@ static void a_large_tensor(void)
     struct ptwm_tensor_spec specs[2];
 
     /* One part is scaled, so that windows differ; a pattern of it is copied, as making random numbers takes long. */
-    fill(raw, 0, n / 8, 384, SCALED);
+    fill(raw, 0, n / 8, 384, data);
     for (size_t i = 1; i < 8; i++)
         for (size_t k = 0; k < n / 8; k++) {
             raw[2 * (i * (n / 8) + k)] = (uint8_t)(raw[2 * k] ^ check_random(&seed));
@@ -307,6 +367,12 @@ static void a_large_tensor(void)
     specs[1].name = "b";
     check_all_ways(specs, 2, 0);
     free(raw);
+}
+
+static void a_large_tensor(void)
+{
+    check_large_tensor(SCALED);
+    check_large_tensor(HALVES);
 }
 
 /* ---------------------------------------------------------------------------------------- the fast and general way */
@@ -389,16 +455,14 @@ static void fast_and_general(void)
 /* ---------------------------------------------------------------------------------------------------- label coding */
 
 /*
- * A table of random frequencies: even, falling, a few large ones among the least there may be, or many that are a
+ * Random frequencies: even, falling, a few large ones among the least there may be, or many that are a
  * little less than a bucket, so that one label is the alias of many for a few ranks each.
  */
-static void random_table(struct ptwm_label_table *table)
+static void random_frequencies(uint16_t *frequencies, uint32_t n)
 {
-    const uint32_t n = 2 + below(PTWM_MAX_LABELS - 1), shape = below(6), little = 1 + below(120);
+    const uint32_t shape = below(6), little = 1 + below(120);
     uint32_t left = PTWM_FREQUENCY_TOTAL / PTWM_FREQUENCY_GRANULE - n;
 
-    memset(table, 0, sizeof *table);
-    table->n_labels = n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t more = 0;
         if (i == n - 1)
@@ -411,20 +475,30 @@ static void random_table(struct ptwm_label_table *table)
             more = below(left + 1);
         else if (shape > 3)
             more = 255 - 1 - below(little);
-        table->symbol[i] = (uint16_t)(i + 1);
-        table->frequency[i] = (uint16_t)(PTWM_FREQUENCY_GRANULE * (1 + more));
+        frequencies[i] = (uint16_t)(PTWM_FREQUENCY_GRANULE * (1 + more));
         left -= more;
     }
     for (uint32_t i = 0; i < n; i++) { /* in any order */
         const uint32_t k = below(n);
-        const uint16_t frequency = table->frequency[i];
-        table->frequency[i] = table->frequency[k];
-        table->frequency[k] = frequency;
+        const uint16_t frequency = frequencies[i];
+        frequencies[i] = frequencies[k];
+        frequencies[k] = frequency;
     }
 }
 
+static void random_table(struct ptwm_label_table *table, bool phased)
+{
+    memset(table, 0, sizeof *table);
+    table->n_labels = 2 + below(PTWM_MAX_LABELS - 1);
+    for (uint32_t i = 0; i < table->n_labels; i++)
+        table->symbol[i] = (uint16_t)(i + 1);
+    random_frequencies(table->frequency, table->n_labels);
+    if (phased)
+        random_frequencies(table->second, table->n_labels);
+}
+
 /* Labels with those frequencies, or with all of them alike, which takes the most words. */
-static void random_labels(const struct ptwm_label_table *table, uint8_t *labels, size_t n)
+static void random_labels(const struct ptwm_label_table *table, bool phased, uint8_t *labels, size_t n)
 {
     const bool evenly = below(4) == 0;
 
@@ -433,6 +507,7 @@ static void random_labels(const struct ptwm_label_table *table, uint8_t *labels,
         for (; !evenly && at >= table->frequency[label]; label++)
             at -= table->frequency[label];
         labels[i] = (uint8_t)((evenly ? below(table->n_labels) : label) | (below(50) == 0 ? PTWM_IS_EXCEPTION : 0));
+        labels[i] |= (uint8_t)(phased ? PTWM_PHASE * below(2) : 0);
     }
 }
 
@@ -448,18 +523,19 @@ static void label_coding(void)
         struct ptwm_label_encoder encoder = { 0 };
         struct ptwm_label_set set;
         struct file first = { NULL, 0 };
+        const bool phased = k % 3 == 2;
 
         memset(&set, 0, sizeof set);
         set.n_classes = 1 + below(2);
         for (uint32_t z = 0; z < set.n_classes; z++)
-            random_table(&set.classes[z]);
+            random_table(&set.classes[z], phased);
         for (size_t u = 0; u < n_units; u++) {
             const size_t m = n - u * unit < unit ? n - u * unit : unit;
             classes[u] = (uint8_t)below(set.n_classes);
-            random_labels(&set.classes[classes[u]], labels + u * unit, m);
+            random_labels(&set.classes[classes[u]], phased, labels + u * unit, m);
         }
-        CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set, false), PTWM_OK);
-        for (uint32_t z = 0; z < set.n_classes; z++) {
+        CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set, phased), PTWM_OK);
+        for (uint32_t z = 0; !phased && z < set.n_classes; z++) {
             const unsigned n_limits = encoder.by_class[z].pieces.n_limits;
             few_limits = few_limits || n_limits <= 2;
             some_limits = some_limits || (n_limits > 2 && n_limits <= PTWM_PIECE_LIMITS);
@@ -547,6 +623,7 @@ int main(void)
     RUN(fast_and_general);
     RUN(all_types_and_data);
     RUN(many_at_once);
+    RUN(columns_of_all_scales);
     RUN(a_large_tensor);
     CHECK_EXIT();
 }

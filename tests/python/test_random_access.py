@@ -665,5 +665,6 @@ def test_describe(saved, arrays):
         assert all(sum(plane["codecs"].values()) == large["chunks"] for plane in large["planes"])
         assert large["planes"][1]["codecs"] == {"label-rans": large["chunks"]}
         assert large["model"]["unit"] % 128 == 0
+        assert large["model"]["phases"] in (False, True)
         empty = index.describe("empty")
         assert (empty["segment"], empty["chain"], empty["planes"], empty["chunks"]) == (None, None, [], 0)

@@ -137,8 +137,8 @@ class TensorIndex:
         """How a tensor is stored, as a dict of plain values.
 
         "chain": its chain's repr; "chunks" and "chunk_nbytes"; "planes": a list of dicts with "kind", "raw_nbytes",
-        "stored_nbytes" and "codecs" (how many chunks each codec stores); "model": "unit", "columns" and "sets" of
-        label tables. They describe the tensor's whole segment, which it may share with others: "segment" is its number
+        "stored_nbytes" and "codecs" (how many chunks each codec stores); "model": "unit", "columns", "phases"
+        (whether column shifts are in half octaves) and "sets" of label tables. They describe the tensor's whole segment, which it may share with others: "segment" is its number
         ("segment_offset": where the tensor begins in it), None for an empty tensor, which has no chain or planes. Of its
         "segment_stored_nbytes" the tail with chain, model and chunk table takes "tail_nbytes"; what planes and tail
         leave over is padding.
