@@ -82,10 +82,10 @@ uint64_t ptwm_cbor_read_count(struct ptwm_cursor *c, enum ptwm_cbor_type type)
     return c->failed ? 0 : n;
 }
 
-uint64_t ptwm_cbor_read_key(struct ptwm_cursor *c, uint64_t *previous)
+uint64_t ptwm_cbor_read_key(struct ptwm_cursor *c, uint64_t pair, uint64_t *previous)
 {
     uint64_t key = ptwm_cbor_read_uint(c);
-    if (*previous != PTWM_NONE && key <= *previous)
+    if (pair > 0 && key <= *previous)
         fail(c);
     *previous = key;
     return key;

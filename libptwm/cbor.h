@@ -24,10 +24,10 @@ const uint8_t *ptwm_cbor_read_string(struct ptwm_cursor *c, enum ptwm_cbor_type 
 /* The number of items of an array, or of pairs of a map; never more than the bytes that are left. */
 uint64_t ptwm_cbor_read_count(struct ptwm_cursor *c, enum ptwm_cbor_type type);
 /*
- * The next key of a map with unsigned keys, which must be above *previous (PTWM_NONE before the first); updates
- * *previous.
+ * The key of a map's pair number pair, counted from 0, where keys are unsigned: it must be above *previous, the one before
+ * it; updates *previous.
  */
-uint64_t ptwm_cbor_read_key(struct ptwm_cursor *c, uint64_t *previous);
+uint64_t ptwm_cbor_read_key(struct ptwm_cursor *c, uint64_t pair, uint64_t *previous);
 /* Skips one item, at most PTWM_CBOR_MAX_DEPTH deep including the depth levels that it is in already. */
 void ptwm_cbor_skip(struct ptwm_cursor *c, unsigned depth);
 

@@ -330,7 +330,7 @@ static enum ptwm_status find_range(struct parser *p, uint64_t tensor, struct ptw
     const uint32_t dtype_bits = ptwm_dtype_bits(t->dtype);
     uint64_t bits = 0, end;
 
-    if (dtype_bits > 0 && (!ptwm_shape_bits(m->dims + t->first_dim, t->n_dims, dtype_bits, &bits) || bits % 8 != 0 ||
+    if (dtype_bits > 0 && (!ptwm_shape_bits(ptwm_manifest_shape(m, t), t->n_dims, dtype_bits, &bits) || bits % 8 != 0 ||
                            (has(f, KEY_LENGTH) && f->length != bits / 8)))
         return malformed(p, tensor, "a tensor's shape and dtype do not match its length");
     if (dtype_bits > 0 ? bits == 0 : has(f, KEY_LENGTH) && f->length == 0) {
@@ -360,7 +360,7 @@ static enum ptwm_status read_tensor(struct parser *p, uint64_t tensor, const str
                                     struct place *place)
 {
     struct ptwm_tensor_record *t = &p->manifest->tensors[tensor];
-    uint64_t n_fields = ptwm_cbor_read_count(&p->c, PTWM_CBOR_MAP), key = PTWM_NONE;
+    uint64_t n_fields = ptwm_cbor_read_count(&p->c, PTWM_CBOR_MAP), key = 0;
     struct fields fields = { 0 };
     enum ptwm_status status = PTWM_OK;
 
@@ -371,7 +371,7 @@ static enum ptwm_status read_tensor(struct parser *p, uint64_t tensor, const str
         t->first_dim = (*shaped)->first_dim;
     }
     for (uint64_t f = 0; f < n_fields && status == PTWM_OK && !p->c.failed; f++)
-        status = read_tensor_field(p, tensor, t, ptwm_cbor_read_key(&p->c, &key), &fields);
+        status = read_tensor_field(p, tensor, t, ptwm_cbor_read_key(&p->c, f, &key), &fields);
     if (status == PTWM_OK && p->c.failed)
         status = malformed(p, tensor, "a tensor's fields");
     if (status == PTWM_OK && t->dtype == PTWM_DTYPE_NONE && has(&fields, KEY_SHAPE))
@@ -444,13 +444,13 @@ enum ptwm_status ptwm_manifest_read(const uint8_t *bytes, size_t nbytes, uint64_
                                     struct ptwm_error *error)
 {
     struct parser p = { ptwm_cursor_make(bytes, nbytes), bytes, manifest_offset, manifest, error };
-    uint64_t n_fields = ptwm_cbor_read_count(&p.c, PTWM_CBOR_MAP), key = PTWM_NONE;
+    uint64_t n_fields = ptwm_cbor_read_count(&p.c, PTWM_CBOR_MAP), key = 0;
     enum ptwm_status status = PTWM_OK;
 
     memset(manifest, 0, sizeof *manifest);
     manifest->allocator = manifest->names.allocator = allocator;
     for (uint64_t f = 0; f < n_fields && status == PTWM_OK && !p.c.failed; f++)
-        status = read_field(&p, ptwm_cbor_read_key(&p.c, &key));
+        status = read_field(&p, ptwm_cbor_read_key(&p.c, f, &key));
     if (status == PTWM_OK && (p.c.failed || ptwm_cursor_left(&p.c) > 0))
         status = malformed(&p, PTWM_NONE, p.c.failed ? "not the CBOR that it should be" : "bytes behind its map");
     if (status == PTWM_OK && (manifest->segments == NULL || manifest->tensors == NULL))

@@ -84,6 +84,12 @@ enum ptwm_status ptwm_manifest_read(const uint8_t *bytes, size_t nbytes, uint64_
                                     struct ptwm_error *error);
 void ptwm_manifest_release(struct ptwm_manifest *manifest);
 
+/* A tensor's shape; NULL, like that of no dimensions at all, if it has none: then there may be no dims to point into. */
+static inline const uint64_t *ptwm_manifest_shape(const struct ptwm_manifest *m, const struct ptwm_tensor_record *t)
+{
+    return t->n_dims > 0 ? m->dims + t->first_dim : NULL;
+}
+
 /* Appends a manifest's bytes. */
 enum ptwm_status ptwm_manifest_write(const struct ptwm_manifest *manifest, struct ptwm_bytes *bytes);
 

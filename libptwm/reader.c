@@ -272,7 +272,7 @@ enum ptwm_status ptwm_reader_get_tensor(const struct ptwm_reader *r, uint64_t in
     i.name_nbytes = t->name_nbytes;
     i.dtype = t->dtype;
     i.n_dims = t->n_dims;
-    i.shape = t->n_dims > 0 ? r->manifest.dims + t->first_dim : NULL;
+    i.shape = ptwm_manifest_shape(&r->manifest, t);
     i.nbytes = t->nbytes;
     i.segment = t->segment;
     i.segment_offset = t->offset;

@@ -101,6 +101,8 @@ static enum ptwm_status prepare_plane(struct chunk_job *job, uint32_t p, uint64_
         *is_carried = true;
         return PTWM_OK;
     }
+    if (record->codec == PTWM_CODEC_CARRIED) /* by another number of lanes: nothing that the kernels know to put together */
+        return PTWM_ERR_PLANE;
     plane->crc = NULL;
     plane->bytes = decoded;
     if (record->codec == PTWM_CODEC_CONSTANT && spec->kind == PTWM_PLANE_LOW && record->stored_nbytes == 2) {

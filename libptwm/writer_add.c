@@ -373,8 +373,8 @@ enum ptwm_status ptwm_writer_add_alias(struct ptwm_writer *w, const char *name, 
     if (ptwm_writer_reserve_tensor(w, t->n_dims) != PTWM_OK)
         return ptwm_writer_poison(w, ptwm_fail(error, PTWM_ERR_MEMORY, "another tensor"));
     t = &w->manifest.tensors[of];
-    status = ptwm_writer_add_record(w, name, name_nbytes, t->dtype, w->manifest.dims + t->first_dim, t->n_dims, &index,
-                                    error);
+    status = ptwm_writer_add_record(w, name, name_nbytes, t->dtype, ptwm_manifest_shape(&w->manifest, t), t->n_dims,
+                                    &index, error);
     if (status == PTWM_OK && ptwm_writer_share_bytes(w, index, of) != PTWM_OK)
         status = ptwm_fail(error, PTWM_ERR_MEMORY, "another tensor");
     if (status == PTWM_ERR_MEMORY)

@@ -150,7 +150,7 @@ enum ptwm_status ptwm_writer_copy(struct ptwm_writer *w, const struct ptwm_reade
     spec.name_nbytes = name != NULL ? name_nbytes : t->name_nbytes;
     spec.dtype = t->dtype;
     spec.n_dims = t->n_dims;
-    spec.shape = r->manifest.dims + t->first_dim;
+    spec.shape = ptwm_manifest_shape(&r->manifest, t);
     /* What this library does not know the dtype of can only be moved as it is. */
     if (t->segment != PTWM_NONE && is_taken_out(t, &r->manifest.segments[t->segment]) &&
         (t->dtype == PTWM_DTYPE_NONE || ptwm_dtype_bits(t->dtype) > 0))
