@@ -16,14 +16,9 @@ enum { MAX_CHUNK_NBYTES = 1 << 26, SEGMENT_MIN_NBYTES = 5, TENSOR_MIN_NBYTES = 3
  */
 static void *grow(void *array, size_t n, size_t size)
 {
-    void *larger;
-
     if (n & (n - 1)) /* room is for powers of 2 */
         return array;
-    if (n > SIZE_MAX / 2 / size)
-        return NULL;
-    larger = realloc(array, (n > 0 ? 2 * n : 1) * size);
-    return larger;
+    return n <= SIZE_MAX / 2 / size ? realloc(array, (n > 0 ? 2 * n : 1) * size) : NULL;
 }
 
 /* ---------------------------------------------------------------------------------------------------- segments */
@@ -84,8 +79,8 @@ static void read_segments(struct scan *scan, struct dump_manifest *m)
 
         scan_group(scan, "segment %" PRIu64, i);
         read_segment_fields(scan, &s);
-        larger = grow(m->segments, m->n_segments, sizeof s);
-        if (scan->failed || larger == NULL)
+        larger = scan->failed ? NULL : grow(m->segments, m->n_segments, sizeof s);
+        if (larger == NULL)
             return;
         m->segments = larger;
         check_segment(scan, from, &s);
@@ -162,8 +157,8 @@ static void read_shape(struct scan *scan, struct dump_manifest *m, struct dump_t
     for (; n > 0 && !scan->failed; n--) {
         const size_t from = scan->next;
         const uint64_t dim = cbor_uint(scan, "dimension");
-        uint64_t *larger = grow(m->dims, m->n_dims, sizeof dim);
-        if (scan->failed || larger == NULL)
+        uint64_t *larger = scan->failed ? NULL : grow(m->dims, m->n_dims, sizeof dim);
+        if (larger == NULL)
             return;
         if (dim > INT64_MAX)
             scan_problem(scan, from, "a dimension is 2^63 or more");

@@ -74,10 +74,10 @@ static void print_segments(const struct out *o, const struct dump_manifest *m)
     out_styled(o, OUT_HEADING, "\nsegment       offset       stored     tail          raw  ratio  flags\n");
     for (size_t i = 0; i < n; i++) {
         const struct dump_segment *s = &m->segments[i];
-        fprintf(o->file, "%7zu %12" PRIu64 " %12" PRIu64 " %8" PRIu64 " %12" PRIu64 " %6.3f  %s%s", i, s->offset,
+        fprintf(o->file, "%7zu %12" PRIu64 " %12" PRIu64 " %8" PRIu64 " %12" PRIu64 " %6.3f%s%s", i, s->offset,
                 s->stored_nbytes, s->tail_nbytes, s->raw_nbytes,
                 s->raw_nbytes > 0 ? (double)s->stored_nbytes / (double)s->raw_nbytes : 0.0,
-                s->flags & DUMP_CHECKED ? "checked " : "", s->flags & DUMP_ALIGNED ? "aligned" : "");
+                s->flags & DUMP_CHECKED ? "  checked" : "", s->flags & DUMP_ALIGNED ? "  aligned" : "");
         if (!s->is_sound)
             out_styled(o, OUT_BAD, " impossible");
         fputc('\n', o->file);
