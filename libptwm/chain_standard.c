@@ -61,13 +61,17 @@ static const struct candidates *candidates_of(uint32_t dtype)
     case PTWM_DTYPE_U64: return &int64s;
     case PTWM_DTYPE_F16:
     case PTWM_DTYPE_C32: return &f16s;
-    case PTWM_DTYPE_BF16: return &bf16s;
+    case PTWM_DTYPE_BF16:
+    case PTWM_DTYPE_BC32: return &bf16s;
     case PTWM_DTYPE_F32:
     case PTWM_DTYPE_C64: return &f32s;
     case PTWM_DTYPE_F64:
     case PTWM_DTYPE_C128: return &f64s;
     case PTWM_DTYPE_F8_E4M3:
-    case PTWM_DTYPE_F8_E4M3FNUZ: return &e4m3s;
+    case PTWM_DTYPE_F8_E4M3FNUZ:
+    case PTWM_DTYPE_F8_E4M3_IEEE:
+    case PTWM_DTYPE_F8_E4M3B11FNUZ:
+    case PTWM_DTYPE_F8_E3M4: return &e4m3s; /* the top five bits of magnitude in each */
     case PTWM_DTYPE_F8_E5M2:
     case PTWM_DTYPE_F8_E5M2FNUZ: return &e5m2s;
     case PTWM_DTYPE_F8_E8M0: return &e8m0s;

@@ -41,6 +41,14 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
  */
 bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain);
 
+/*
+ * Whether zstd makes pieces of the bytes smaller than coding each byte by its frequency does, those of each place in an element
+ * of width bytes by themselves. Where it does not, as with weights, its attempts would be most of the encoding.
+ * PTWM_ERR_MEMORY, or what zstd fails with.
+ */
+enum ptwm_status ptwm_zstd_may_help(const struct ptwm_encode_spec *spec, unsigned width, bool *helps,
+                                    struct ptwm_error *error);
+
 /* Estimates how many bytes a chain would take for the first window of the data. */
 enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                      uint64_t *cost_nbytes, struct ptwm_error *error);

@@ -7,6 +7,7 @@
 #include "codec.h"
 #include "float_split.h"
 #include "log2_fixed.h"
+#include "status.h"
 
 enum {
     BLOCK_ELEMENTS = 512,
@@ -14,8 +15,10 @@ enum {
     BYTE_BLOCKS = 256,      /* for elements of a byte: byte chains model the whole of it, which takes more to tell apart */
     MIN_NBYTES = 32 << 10,
     PLANE_NBYTES = 1 << 19, /* the tables of a byte plane are those of so many bytes */
+    PROBES = 4,             /* that are given to zstd */
+    PROBE_NBYTES = 32 << 10,
     MAX_VALUES = 62,        /* of bytes that label rANS codes whole, with several tables: as many as are counted, */
-    MAX_EXCEPTIONS = 50,    /* but for one element in so many */
+    MAX_EXCEPTIONS = 8,     /* but for one element in so many */
     MAX_DISADVANTAGE = 32 /* 1 / 32 of the cost is more than classes gain */
 };
 
@@ -192,7 +195,7 @@ bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct p
     uint32_t histogram[256] = { 0 };
     uint64_t n_labels = 0;
 
-    if (chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 || chain->label->bits < 8)
+    if (spec->nbytes < MIN_NBYTES || chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 || chain->label->bits < 8)
         return true;
     for (uint64_t k = 0; k < s.n_blocks; k++)
         for (size_t i = 0; i < BLOCK_ELEMENTS; i++)
@@ -205,4 +208,41 @@ bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct p
         histogram[best] = 0;
     }
     return n_elements(&s) - n_labels <= n_elements(&s) / MAX_EXCEPTIONS;
+}
+
+enum ptwm_status ptwm_zstd_may_help(const struct ptwm_encode_spec *spec, unsigned width, bool *helps,
+                                    struct ptwm_error *error)
+{
+    const uint64_t n = spec->nbytes / width;
+    const size_t probe_nbytes = n < PROBE_NBYTES ? (size_t)n : PROBE_NBYTES;
+    const size_t n_probes = n > PROBE_NBYTES ? PROBES : 1, bound = ptwm_codec_zstd.bound(PROBE_NBYTES);
+    uint8_t *probe = ptwm_alloc(spec->context->allocator, PROBE_NBYTES + bound, 1);
+    uint64_t total = 0;
+    enum ptwm_status status = PTWM_OK;
+
+    *helps = false;
+    if (probe == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
+    for (size_t i = 0; i < n_probes * width && status == PTWM_OK && !*helps; i++) {
+        const uint64_t first = n_probes > 1 ? (n - probe_nbytes) * (i / width) / (n_probes - 1) : 0;
+        const uint8_t *from = spec->data + first * width + i % width;
+        uint32_t histogram[256] = { 0 };
+        uint64_t by_frequency;
+        size_t nbytes;
+        for (size_t k = 0; k < probe_nbytes; k++) {
+            probe[k] = from[k * width];
+            histogram[probe[k]]++;
+        }
+        by_frequency = ptwm_huffman_estimate(histogram, probe_nbytes);
+        by_frequency = by_frequency < probe_nbytes ? by_frequency : probe_nbytes;
+        total += by_frequency;
+        if (n_probes > 1) /* of much data a little is not worth it */
+            by_frequency -= by_frequency / 64;
+        status = ptwm_codec_zstd.encode(spec->context, probe + PROBE_NBYTES, &nbytes, probe, probe_nbytes, error);
+        *helps = status == PTWM_OK && nbytes < by_frequency;
+    }
+    /* No weights are that alike: zstd may find something in other planes, too. */
+    *helps = *helps || total < n_probes * width * (uint64_t)probe_nbytes / 2;
+    ptwm_release(spec->context->allocator, probe, PROBE_NBYTES + bound, 1);
+    return status;
 }

@@ -405,7 +405,13 @@ static bool is_big_endian(void)
 static size_t swapped_nbytes(uint32_t dtype)
 {
     const uint32_t nbytes = ptwm_dtype_bits(dtype) / 8;
-    return dtype == PTWM_DTYPE_C32 || dtype == PTWM_DTYPE_C64 || dtype == PTWM_DTYPE_C128 ? nbytes / 2 : nbytes;
+    switch (dtype) {
+    case PTWM_DTYPE_C32:
+    case PTWM_DTYPE_BC32:
+    case PTWM_DTYPE_C64:
+    case PTWM_DTYPE_C128: return nbytes / 2;
+    default: return nbytes;
+    }
 }
 
 static void to_native_order(uint8_t *bytes, uint64_t nbytes, size_t width)

@@ -31,6 +31,16 @@ static const struct {
     [PTWM_DTYPE_C32] = { "C32", 32 },
     [PTWM_DTYPE_C64] = { "C64", 64 },
     [PTWM_DTYPE_C128] = { "C128", 128 },
+    [PTWM_DTYPE_I4] = { "I4", 4 },
+    [PTWM_DTYPE_U4] = { "U4", 4 },
+    [PTWM_DTYPE_I2] = { "I2", 2 },
+    [PTWM_DTYPE_U2] = { "U2", 2 },
+    [PTWM_DTYPE_I1] = { "I1", 1 },
+    [PTWM_DTYPE_U1] = { "U1", 1 },
+    [PTWM_DTYPE_F8_E4M3_IEEE] = { "F8_E4M3_IEEE", 8 },
+    [PTWM_DTYPE_F8_E3M4] = { "F8_E3M4", 8 },
+    [PTWM_DTYPE_F8_E4M3B11FNUZ] = { "F8_E4M3B11FNUZ", 8 },
+    [PTWM_DTYPE_BC32] = { "BC32", 32 },
 };
 
 enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };

@@ -94,11 +94,23 @@ static size_t most_elements(const struct ptwm_float_window *w)
     return (size_t)((own > usual ? own : usual) / ptwm_float_width(w->kind));
 }
 
+static size_t n_units(const struct ptwm_float_window *w)
+{
+    return (size_t)ptwm_ceil_div(w->n, w->tail->model.unit);
+}
+
 /* The shifts of BLOCK elements from element on, or NULL. */
 static const uint16_t *shifts_at(const struct ptwm_float_window *w, uint64_t element)
 {
     const uint32_t n_columns = w->tail->model.n_columns;
     return n_columns > 0 ? (const uint16_t *)(const void *)w->shift.data + element % n_columns : NULL;
+}
+
+/* The same for phases. */
+static const uint8_t *phases_at(const struct ptwm_float_window *w, uint64_t element)
+{
+    const struct ptwm_label_model *model = &w->tail->model;
+    return model->phase != NULL ? model->phase + element % model->n_columns : NULL;
 }
 
 static uint32_t symbol_at(const struct ptwm_float_window *w, uint64_t element)
@@ -118,7 +130,18 @@ static void bins_at(const struct ptwm_float_window *w, uint64_t element, size_t 
                         shifts_at(w, element + i), bins + i);
 }
 
-/* The labels of m elements by a map of bins; returns the OR of all. */
+/* Sets labels' phases. */
+static void add_phases(const struct ptwm_float_window *w, uint64_t element, size_t m, uint8_t *labels)
+{
+    for (size_t i = 0; i < m; i += BLOCK) {
+        const size_t n = m - i < BLOCK ? m - i : BLOCK;
+        const uint8_t *phase = phases_at(w, element + i);
+        for (size_t k = 0; k < n; k++)
+            labels[i + k] |= phase[k];
+    }
+}
+
+/* The labels of m elements by a map of bins, with their phases; returns the OR of all, but for the phases. */
 static uint8_t labels_at(const struct ptwm_float_window *w, uint64_t element, size_t m, const uint8_t map[PTWM_N_BINS],
                          uint8_t *labels)
 {
@@ -127,15 +150,18 @@ static uint8_t labels_at(const struct ptwm_float_window *w, uint64_t element, si
     for (size_t i = 0; i < m; i += BLOCK)
         any |= ptwm_float_labels(w->kind, raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
                                  shifts_at(w, element + i), map, labels + i);
+    if (w->tail->model.phase != NULL)
+        add_phases(w, element, m, labels);
     return any;
 }
 
 /* ------------------------------------------------------------------------------------------------------- shifts */
 
 /* Looks for shifts in a sample of the first window's rows, which takes the memory of the histograms that come later. */
-static enum ptwm_status find_shifts(struct ptwm_float_window *w, uint32_t n_columns, int16_t *shift, bool *pays)
+static enum ptwm_status find_shifts(struct ptwm_float_window *w, struct ptwm_column_search *search)
 {
-    const size_t n_rows = (size_t)(w->n / n_columns), n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
+    const uint32_t n_columns = search->n_columns;
+    const size_t n_rows = search->n_rows, n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
     uint16_t *symbols = (uint16_t *)(void *)ptwm_bytes_scratch(&w->histograms, 2 * (uint64_t)n_sampled * n_columns);
 
     if (symbols == NULL)
@@ -143,9 +169,7 @@ static enum ptwm_status find_shifts(struct ptwm_float_window *w, uint32_t n_colu
     for (size_t i = 0; i < n_sampled; i++)
         ptwm_float_symbols(w->kind, raw_at(w, ptwm_label_sample_row(n_rows, n_columns, i) * (uint64_t)n_columns), n_columns,
                            symbols + i * n_columns);
-    return ptwm_label_find_sampled_shifts(w->spec->context->allocator, symbols, n_rows, n_columns,
-                                          ptwm_float_bits(w->kind), ptwm_symbols_per_octave(w->tail->chain.label), shift,
-                                          pays);
+    return ptwm_label_find_sampled_shifts(w->spec->context->allocator, symbols, search);
 }
 
 /* Copies the model's shifts so that those of any BLOCK elements in a row can be read in a row. */
@@ -164,22 +188,19 @@ static enum ptwm_status extend_shifts(struct ptwm_float_window *w)
 static enum ptwm_status set_shifts(struct ptwm_float_window *w)
 {
     const uint64_t n_columns = w->spec->row_nbytes / ptwm_float_width(w->kind);
-    const struct ptwm_allocator *allocator = w->spec->context->allocator;
-    enum ptwm_status status = PTWM_OK;
-    bool pays = false;
-    int16_t *shift;
+    struct ptwm_column_search search;
+    enum ptwm_status status;
 
     if (!ptwm_shifts_are_worth_a_look(n_columns, w->n))
         return PTWM_OK;
-    shift = ptwm_alloc(allocator, n_columns, sizeof *shift);
-    if (shift == NULL)
-        return PTWM_ERR_MEMORY;
-    status = find_shifts(w, (uint32_t)n_columns, shift, &pays);
-    if (status == PTWM_OK && pays)
-        status = ptwm_label_model_set_shifts(&w->tail->model, shift, (uint32_t)n_columns);
-    if (status == PTWM_OK && pays)
+    status = ptwm_column_search_begin(&search, w->spec, &w->tail->chain, n_columns, w->n);
+    if (status == PTWM_OK)
+        status = find_shifts(w, &search);
+    if (status == PTWM_OK)
+        status = ptwm_column_search_apply(&search, &w->tail->model);
+    if (status == PTWM_OK && search.pays)
         status = extend_shifts(w);
-    ptwm_release(allocator, shift, n_columns, sizeof *shift);
+    ptwm_column_search_end(&search, w->spec);
     return status;
 }
 
@@ -207,6 +228,25 @@ static enum ptwm_status choose_bins(struct ptwm_float_window *w, bool *fits)
     return PTWM_OK;
 }
 
+/* The histogram of those of a unit's m bins that are in columns of phase 1. Changes the bins. */
+static void count_second(const struct ptwm_float_window *w, uint64_t element, size_t m, uint8_t *bins,
+                         uint16_t histogram[PTWM_N_BINS])
+{
+    unsigned n_first = 0; /* elements in columns of phase 0, all of which go to the last bin, and are taken out again */
+
+    for (size_t i = 0; i < m; i += BLOCK) {
+        const size_t n = m - i < BLOCK ? m - i : BLOCK;
+        const uint8_t *phase = phases_at(w, element + i);
+        for (size_t k = 0; k < n; k++) {
+            const unsigned is_first = phase[k] / PTWM_PHASE ^ 1u;
+            bins[i + k] |= (uint8_t)((PTWM_N_BINS - 1) * is_first);
+            n_first += is_first;
+        }
+    }
+    ptwm_count_bins(bins, m, histogram);
+    histogram[PTWM_N_BINS - 1] = (uint16_t)(histogram[PTWM_N_BINS - 1] - n_first);
+}
+
 /* Counts one chunk's units. */
 static enum ptwm_status count_chunk(void *context, size_t task, unsigned worker, struct ptwm_error *error)
 {
@@ -214,6 +254,7 @@ static enum ptwm_status count_chunk(void *context, size_t task, unsigned worker,
     const uint64_t chunk = w->first_chunk + task, first = ptwm_tail_first_element(w->tail, chunk);
     const size_t n = chunk_elements(w, chunk), unit = w->tail->model.unit;
     uint16_t *histogram = (uint16_t *)(void *)w->histograms.data + (first - w->first_element) / unit * PTWM_N_BINS;
+    const size_t to_second = n_units(w) * PTWM_N_BINS;
     uint8_t bins[MAX_UNIT];
 
     (void)worker;
@@ -222,6 +263,8 @@ static enum ptwm_status count_chunk(void *context, size_t task, unsigned worker,
         const size_t m = n - i < unit ? n - i : unit;
         bins_at(w, first + i, m, bins);
         ptwm_count_bins(bins, m, histogram);
+        if (w->tail->model.phase != NULL)
+            count_second(w, first + i, m, bins, histogram + to_second);
     }
     return PTWM_OK;
 }
@@ -229,13 +272,19 @@ static enum ptwm_status count_chunk(void *context, size_t task, unsigned worker,
 static enum ptwm_status find_set(struct ptwm_float_window *w)
 {
     struct ptwm_label_model *model = &w->tail->model;
-    const size_t n_units = (size_t)ptwm_ceil_div(w->n, model->unit);
-    const struct ptwm_label_counted counted = { w->spec->context->allocator, &w->bins, (size_t)w->n, model->bits,
-                                                model->unit, n_units, (const uint16_t *)(const void *)w->histograms.data };
+    const uint16_t *histograms = (const uint16_t *)(const void *)w->histograms.data;
+    const struct ptwm_label_counted counted = { w->spec->context->allocator,
+                                                &w->bins,
+                                                (size_t)w->n,
+                                                model->bits,
+                                                model->unit,
+                                                n_units(w),
+                                                histograms,
+                                                model->phase != NULL ? histograms + n_units(w) * PTWM_N_BINS : NULL };
     struct ptwm_label_set set;
     enum ptwm_status status;
 
-    if (ptwm_bytes_scratch(&w->classes, n_units) == NULL)
+    if (ptwm_bytes_scratch(&w->classes, n_units(w)) == NULL)
         return PTWM_ERR_MEMORY;
     status = ptwm_label_divide(&counted, &set, w->classes.data, &w->symbols_cost_bits, &w->entropy_bits);
     if (status == PTWM_OK) {
@@ -244,7 +293,7 @@ static enum ptwm_status find_set(struct ptwm_float_window *w)
     }
     if (status == PTWM_OK) {
         ptwm_label_encoder_release(&w->encoder);
-        status = ptwm_label_encoder_init(&w->encoder, w->spec->context->allocator, &set);
+        status = ptwm_label_encoder_init(&w->encoder, w->spec->context->allocator, &set, model->phase != NULL);
     }
     return status;
 }
@@ -266,8 +315,8 @@ enum ptwm_status ptwm_float_window_fill(struct ptwm_float_window *w, uint64_t fi
         status = choose_bins(w, fits);
     *fits = *fits && tail->model.unit <= MAX_UNIT && tail->model.n_sets < PTWM_MAX_SETS;
     if (status == PTWM_OK && *fits) {
-        const uint64_t n_units = ptwm_ceil_div(w->n, tail->model.unit);
-        if (ptwm_bytes_scratch(&w->histograms, n_units * PTWM_N_BINS * sizeof(uint16_t)) == NULL)
+        const uint64_t n_histograms = (tail->model.phase != NULL ? 2 : 1) * (uint64_t)n_units(w);
+        if (ptwm_bytes_scratch(&w->histograms, n_histograms * PTWM_N_BINS * sizeof(uint16_t)) == NULL)
             status = PTWM_ERR_MEMORY;
         if (status == PTWM_OK)
             status = ptwm_parallel_for((size_t)n_chunks, w->spec->threads, count_chunk, w, error);
@@ -413,7 +462,7 @@ static void make_maps(const struct ptwm_float_window *w, uint8_t maps[PTWM_MAX_C
 
     for (uint32_t z = 0; z < set->n_classes; z++) {
         const struct ptwm_label_table *table = &set->classes[z];
-        memset(maps[z], PTWM_IS_EXCEPTION | w->encoder.by_class[z].most_frequent, PTWM_N_BINS);
+        memset(maps[z], PTWM_IS_EXCEPTION | w->encoder.by_class[w->encoder.n_phases * z].most_frequent, PTWM_N_BINS);
         for (uint32_t i = 0; i < table->n_labels; i++) {
             const uint32_t bin = (uint32_t)table->symbol[i] - w->bins.first;
             if (table->symbol[i] == 0)

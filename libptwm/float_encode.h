@@ -17,7 +17,7 @@ struct ptwm_float_window {
     uint64_t first_element, n; /* of the window, counted from the segment's start; their number */
     struct ptwm_label_bins bins;
     struct ptwm_bytes shift;      /* of the columns, u16, wrapped and extended so that blocks load straight */
-    struct ptwm_bytes histograms; /* of the units, u16; before that, rows that shifts are looked for in */
+    struct ptwm_bytes histograms; /* of the units, u16, then the second ones; before: rows that shifts are found in */
     struct ptwm_bytes classes;    /* of the units */
     uint32_t set;
     uint64_t symbols_cost_bits;   /* estimate */

@@ -4,6 +4,7 @@
  *
  *   label_bins.c     which symbols are counted
  *   label_shifts.c   column shifts
+ *   label_phases.c   phases: column shifts in half octaves
  *   label_classes.c  how units are divided in classes (expectation maximisation)
  *   label_tables.c   from counts to a class's table
  */
@@ -57,6 +58,7 @@ struct ptwm_label_counted {
     uint32_t unit;              /* at most PTWM_MAX_COUNTED_UNIT */
     size_t n_units;
     const uint16_t *histograms; /* PTWM_N_BINS for each unit */
+    const uint16_t *second;     /* NULL, or the same of the elements in columns of phase 1 alone */
 };
 
 /* ptwm_label_find_set of label.h, from the counts. *entropy_bits: of all units' bins together. */
@@ -81,9 +83,15 @@ struct ptwm_table_maker {
 };
 void ptwm_label_make_table(const struct ptwm_table_maker *maker, const uint32_t counts[PTWM_N_BINS],
                            struct ptwm_label_table *table);
-/* What a symbol in each bin costs with a table, in 1 / 65536 bit; exceptions with the label that stands in. */
+/* Divides the frequencies of a table made of all counts into those of either phase. second: the counts of phase 1. */
+void ptwm_label_divide_table(const struct ptwm_table_maker *maker, const uint32_t counts[PTWM_N_BINS],
+                             const uint32_t second[PTWM_N_BINS], struct ptwm_label_table *table);
+/*
+ * What a symbol in each bin costs with a table, in 1 / 65536 bit; exceptions with the label that stands in. frequency:
+ * the table's, or its second ones.
+ */
 void ptwm_label_table_costs(const struct ptwm_table_maker *maker, const struct ptwm_label_table *table,
-                            uint64_t costs[PTWM_N_BINS]);
+                            const uint16_t frequency[PTWM_MAX_LABELS], uint64_t costs[PTWM_N_BINS]);
 
 /*
  * ptwm_label_find_shifts of label.h from a sample of rows: those numbered ptwm_label_sample_row(n_rows, n_columns, 0 ..
@@ -92,7 +100,19 @@ void ptwm_label_table_costs(const struct ptwm_table_maker *maker, const struct p
 size_t ptwm_label_sample_rows(size_t n_rows, uint32_t n_columns);
 size_t ptwm_label_sample_row(size_t n_rows, uint32_t n_columns, size_t i);
 enum ptwm_status ptwm_label_find_sampled_shifts(const struct ptwm_allocator *allocator, const uint16_t *symbols,
-                                                size_t n_rows, uint32_t n_columns, unsigned bits, uint32_t step,
-                                                int16_t *shift, bool *pays);
+                                                struct ptwm_column_search *search);
+
+enum { PTWM_SHIFT_WINDOW = 64 }; /* neighbouring symbols that hold the most elements: where columns' means are taken */
+
+/*
+ * Whether phases are worth a look, by what columns' mean symbols are above that of all, in 1 / 65536 symbol.
+ * element_bits: what an element takes without, in 1 / 65536 bit. search has the shifts found so far.
+ */
+bool ptwm_label_phases_may_pay(const int32_t *difference, uint64_t element_bits,
+                               const struct ptwm_column_search *search);
+/* Takes that look, by the same sample, whose window begins with symbol first. PTWM_ERR_MEMORY. */
+enum ptwm_status ptwm_label_find_sampled_phases(const struct ptwm_allocator *allocator, const uint16_t *symbols,
+                                                uint32_t first, const int32_t *difference, uint64_t element_bits,
+                                                struct ptwm_column_search *search);
 
 #endif

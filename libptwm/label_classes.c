@@ -22,6 +22,7 @@ struct division {
     uint32_t n_classes;
     uint8_t *classes; /* of each unit */
     uint32_t counts[PTWM_ANALYSED_CLASSES][PTWM_N_BINS];
+    uint32_t second[PTWM_ANALYSED_CLASSES][PTWM_N_BINS]; /* of those, the ones in columns of phase 1 */
     struct ptwm_label_set set;
     uint64_t cost_bits;
 };
@@ -168,6 +169,7 @@ static void drop_empty_classes(const struct ptwm_label_counted *counted, struct 
         if (total == 0)
             continue;
         new_class[z] = (uint8_t)kept;
+        memmove(division->second[kept], division->second[z], sizeof division->second[z]);
         memmove(division->counts[kept++], division->counts[z], sizeof division->counts[z]);
     }
     if (kept == division->n_classes)
@@ -183,8 +185,25 @@ static void make_tables(const struct ptwm_label_counted *counted, const struct p
     drop_empty_classes(counted, division);
     memset(&division->set, 0, sizeof division->set);
     division->set.n_classes = division->n_classes;
-    for (uint32_t z = 0; z < division->n_classes; z++)
+    for (uint32_t z = 0; z < division->n_classes; z++) {
         ptwm_label_make_table(maker, division->counts[z], &division->set.classes[z]);
+        if (counted->second != NULL)
+            ptwm_label_divide_table(maker, division->counts[z], division->second[z], &division->set.classes[z]);
+    }
+}
+
+/* What the symbols that are counted cost with a table; *n_exceptions: how many of them are exceptions. */
+static uint64_t symbols_cost(const struct ptwm_table_maker *maker, const struct ptwm_label_table *table,
+                             const uint16_t *frequency, const uint32_t *counts, uint64_t *n_exceptions)
+{
+    uint64_t costs[PTWM_N_BINS], sum = 0;
+
+    ptwm_label_table_costs(maker, table, frequency, costs);
+    for (uint32_t b = 0; b < PTWM_N_BINS; b++) {
+        sum += counts[b] * costs[b];
+        *n_exceptions += costs[b] >= maker->exception_cost ? counts[b] : 0;
+    }
+    return sum;
 }
 
 /* The size of everything in bits; *n_exceptions of the symbols are exceptions. */
@@ -197,13 +216,15 @@ static uint64_t division_cost(const struct ptwm_label_counted *counted, const st
 
     *n_exceptions = 0;
     for (uint32_t z = 0; z < division->n_classes; z++) {
-        uint64_t costs[PTWM_N_BINS], sum = 0;
-        ptwm_label_table_costs(maker, &division->set.classes[z], costs);
-        for (uint32_t b = 0; b < PTWM_N_BINS; b++) {
-            sum += division->counts[z][b] * costs[b];
-            *n_exceptions += costs[b] >= maker->exception_cost ? division->counts[z][b] : 0;
-        }
-        bits += sum / PTWM_LOG2_ONE + 8 * ptwm_label_table_nbytes(&division->set.classes[z]);
+        const struct ptwm_label_table *table = &division->set.classes[z];
+        uint32_t first[PTWM_N_BINS];
+        uint64_t sum;
+        for (uint32_t b = 0; b < PTWM_N_BINS; b++)
+            first[b] = division->counts[z][b] - division->second[z][b];
+        sum = symbols_cost(maker, table, table->frequency, first, n_exceptions);
+        if (counted->second != NULL)
+            sum += symbols_cost(maker, table, table->second, division->second[z], n_exceptions);
+        bits += sum / PTWM_LOG2_ONE + 8 * ptwm_label_table_nbytes(table, counted->second != NULL);
     }
     /* A lane's state takes 32 bits, of which the coded symbols' information fills 8 on average. */
     return bits + n_heads * (24 * n_lanes + 64);
@@ -232,6 +253,17 @@ static uint64_t divide_subset(const struct ptwm_label_counted *counted, const st
            (uint64_t)counted->n_units * ptwm_ceil_log2(division->n_classes);
 }
 
+/* Counts each class's elements in columns of phase 1, once all units have classes. */
+static void count_second(const struct ptwm_label_counted *counted, struct division *division)
+{
+    memset(division->second, 0, sizeof division->second);
+    for (size_t u = 0; counted->second != NULL && u < counted->n_units; u++) {
+        uint32_t *counts = division->second[division->classes[u]];
+        for (uint32_t b = 0; b < PTWM_N_BINS; b++)
+            counts[b] += counted->second[u * PTWM_N_BINS + b];
+    }
+}
+
 /*
  * Divides all units by costs and makes the tables. (Another round, with the tables' costs, would gain .00003 of the size for 4 %
  * of the time.)
@@ -244,6 +276,7 @@ static void divide_all(const struct ptwm_label_counted *counted, struct division
 
     estimate_exception(counted, &maker, counted->n / 10000);
     assign(counted, division, costs, 1);
+    count_second(counted, division);
     make_tables(counted, &maker, division);
     (void)division_cost(counted, &maker, division, &n_exceptions);
     estimate_exception(counted, &maker, n_exceptions);
@@ -262,8 +295,10 @@ static void unite(const struct ptwm_label_counted *counted, const struct divisio
     memset(whole, 0, sizeof *whole);
     whole->n_classes = 1;
     for (uint32_t z = 0; z < division->n_classes; z++)
-        for (uint32_t b = 0; b < PTWM_N_BINS; b++)
+        for (uint32_t b = 0; b < PTWM_N_BINS; b++) {
             whole->counts[0][b] += division->counts[z][b];
+            whole->second[0][b] += division->second[z][b];
+        }
     estimate_exception(counted, &maker, counted->n / 10000);
     for (unsigned round = 0; round < 2; round++) {
         make_tables(counted, &maker, whole);
@@ -280,7 +315,7 @@ enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, str
     uint16_t *means = ptwm_alloc(counted->allocator, n_means, sizeof *means);
     int16_t best_costs[PTWM_ANALYSED_CLASSES][PTWM_N_BINS] = { { 0 } };
     struct ptwm_table_maker maker = { counted->bins, counted->bits, 0 };
-    struct division division = { 1, classes, { { 0 } }, { 0 }, 0 }, whole;
+    struct division division = { 1, classes, { { 0 } }, { { 0 } }, { 0 }, 0 }, whole;
     uint64_t best = UINT64_MAX;
     uint32_t best_n_classes = 1;
 

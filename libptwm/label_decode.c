@@ -7,8 +7,8 @@
 #include "status.h"
 
 enum {
-    WORDS_NBYTES = 2 * PTWM_MAX_LANES, /* what a group takes at most */
-    ALIAS = PTWM_MAX_LABELS            /* entries of the alias part of the buckets follow those of the own part */
+    WORDS_NBYTES = 2 * PTWM_MAX_LANES,     /* what a group takes at most */
+    BUCKETS = PTWM_PHASE + PTWM_MAX_LABELS /* those of phase 1 follow those of phase 0 */
 };
 
 /* What a state's low half says, for a bucket's own part and for its alias part. */
@@ -19,14 +19,15 @@ struct entry {
 };
 
 struct class_decoder {
-    uint16_t div[PTWM_MAX_LABELS];
-    struct entry entries[2 * PTWM_MAX_LABELS];
+    uint16_t div[BUCKETS];
+    struct entry own[BUCKETS], alias[BUCKETS];
 };
 
 struct decoder {
     struct class_decoder by_class[PTWM_MAX_CLASSES];
     uint32_t states[PTWM_MAX_LANES];
     uint8_t offset[PTWM_MAX_LANES]; /* the element of a lane, within its group */
+    struct ptwm_phases phases;      /* of the elements to come */
     unsigned n_lanes;
     bool is_permuted;
     /* The words not read yet. Once fewer are left than a group may take, they lie in last, with zeros behind them. */
@@ -131,31 +132,38 @@ enum ptwm_status ptwm_label_read_head(struct ptwm_label_head *head, const struct
 
 /* ------------------------------------------------------------------------------------------------- tables */
 
-static void build_class(struct class_decoder *class, const struct ptwm_label_table *table)
+/* Builds the buckets of a phase. */
+static void build_buckets(struct class_decoder *class, uint32_t phase, const uint16_t *frequency,
+                          const uint16_t *symbol)
 {
     struct ptwm_alias_table alias;
-    ptwm_alias_build(&alias, table);
+    ptwm_alias_build(&alias, frequency);
     for (uint32_t b = 0; b < PTWM_MAX_LABELS; b++) {
         uint32_t other = alias.ali[b];
-        struct entry own_part = { alias.frequency[b], 0, table->symbol[b] };
-        struct entry alias_part = { alias.frequency[other], alias.adj[b], table->symbol[other] };
-        class->div[b] = alias.div[b];
-        class->entries[b] = own_part;
-        class->entries[ALIAS + b] = alias_part;
+        struct entry own_part = { alias.frequency[b], 0, symbol[b] };
+        struct entry alias_part = { alias.frequency[other], alias.adj[b], symbol[other] };
+        class->div[phase + b] = alias.div[b];
+        class->own[phase + b] = own_part;
+        class->alias[phase + b] = alias_part;
     }
 }
 
 static void begin_decoding(struct decoder *decoder, const struct ptwm_label_head *head,
-                           const struct ptwm_label_model *model, const uint32_t *states, const uint8_t *words,
-                           const uint8_t *words_end)
+                           const struct ptwm_label_model *model, uint64_t first_element, const uint32_t *states,
+                           const uint8_t *words, const uint8_t *words_end)
 {
+    decoder->phases = ptwm_label_phases(model, first_element);
     decoder->n_lanes = head->n_lanes;
     decoder->is_permuted = head->n_lanes == 128 && model->width == 1;
     decoder->is_last = false;
     decoder->words = words;
     decoder->words_end = words_end;
-    for (uint32_t c = 0; c < head->set->n_classes; c++)
-        build_class(&decoder->by_class[c], &head->set->classes[c]);
+    for (uint32_t c = 0; c < head->set->n_classes; c++) {
+        const struct ptwm_label_table *table = &head->set->classes[c];
+        build_buckets(&decoder->by_class[c], 0, table->frequency, table->symbol);
+        if (model->phase != NULL)
+            build_buckets(&decoder->by_class[c], PTWM_PHASE, table->second, table->symbol);
+    }
     for (uint32_t i = 0; i < head->n_lanes; i++)
         decoder->offset[ptwm_label_lane(i, head->n_lanes, model->width)] = (uint8_t)i;
     memcpy(decoder->states, states, head->n_lanes * sizeof(*states));
@@ -176,11 +184,15 @@ static void secure_words(struct decoder *decoder)
     decoder->is_last = true;
 }
 
-/* One step: the new state, having looked at the next word at *words and perhaps taken it. */
-static inline uint32_t step(const struct class_decoder *class, uint32_t x, const uint8_t **words, uint16_t *symbol)
+/*
+ * One step: the new state, having looked at the next word at *words and perhaps taken it. phase: 0 or PTWM_PHASE, of
+ * the element's column.
+ */
+static inline uint32_t step(const struct class_decoder *class, uint32_t x, uint32_t phase, const uint8_t **words,
+                            uint16_t *symbol)
 {
-    uint32_t low = x & 0xffff, bucket = low % PTWM_MAX_LABELS, takes;
-    const struct entry *entry = &class->entries[bucket + (low >= class->div[bucket] ? ALIAS : 0)];
+    uint32_t low = x & 0xffff, bucket = low % PTWM_MAX_LABELS + phase, takes;
+    const struct entry *entry = low >= class->div[bucket] ? &class->alias[bucket] : &class->own[bucket];
     x = entry->frequency * (x >> 16) + ((low / PTWM_MAX_LABELS + entry->adj) & 0xffff);
     takes = x < 65536;
     *symbol = entry->symbol;
@@ -192,10 +204,14 @@ static inline uint32_t step(const struct class_decoder *class, uint32_t x, const
 static void decode_full_group(struct decoder *decoder, const struct class_decoder *class, uint16_t *symbols)
 {
     uint16_t by_lane[PTWM_MAX_LANES];
+    uint8_t phase_by_lane[PTWM_MAX_LANES];
     uint16_t *out = decoder->is_permuted ? by_lane : symbols;
-    const uint8_t *words = decoder->words;
+    const uint8_t *words = decoder->words, *phase = ptwm_phases_next(&decoder->phases, decoder->n_lanes);
+    for (unsigned lane = 0; decoder->is_permuted && lane < decoder->n_lanes; lane++)
+        phase_by_lane[lane] = phase[decoder->offset[lane]];
+    phase = decoder->is_permuted ? phase_by_lane : phase;
     for (unsigned lane = 0; lane < decoder->n_lanes; lane++)
-        decoder->states[lane] = step(class, decoder->states[lane], &words, &out[lane]);
+        decoder->states[lane] = step(class, decoder->states[lane], phase[lane], &words, &out[lane]);
     decoder->words = words;
     for (unsigned lane = 0; decoder->is_permuted && lane < decoder->n_lanes; lane++)
         symbols[decoder->offset[lane]] = by_lane[lane];
@@ -204,10 +220,11 @@ static void decode_full_group(struct decoder *decoder, const struct class_decode
 static void decode_partial_group(struct decoder *decoder, const struct class_decoder *class, uint16_t *symbols,
                                  size_t m)
 {
+    const uint8_t *phase = ptwm_phases_next(&decoder->phases, (uint32_t)m);
     for (unsigned lane = 0; lane < decoder->n_lanes; lane++) {
         unsigned i = decoder->offset[lane];
         if (i < m)
-            decoder->states[lane] = step(class, decoder->states[lane], &decoder->words, &symbols[i]);
+            decoder->states[lane] = step(class, decoder->states[lane], phase[i], &decoder->words, &symbols[i]);
     }
 }
 
@@ -252,13 +269,14 @@ static bool decode_elements(struct decoder *decoder, const struct class_decoder 
 {
     while (begin < end) {
         const size_t stop = end - begin < PTWM_MAX_LANES ? end : begin + PTWM_MAX_LANES;
+        const uint8_t *phase = ptwm_phases_next(&decoder->phases, (uint32_t)(stop - begin));
         const uint8_t *words;
 
         secure_words(decoder);
         words = decoder->words;
         for (; begin < stop; begin++) {
             uint32_t *state = &decoder->states[begin % decoder->n_lanes];
-            *state = step(class, *state, &words, &symbols[begin]);
+            *state = step(class, *state, *phase++, &words, &symbols[begin]);
         }
         decoder->words = words;
         if (words > decoder->words_end)
@@ -288,15 +306,15 @@ static enum ptwm_status decode_units(struct decoder *decoder, const struct ptwm_
 }
 
 enum ptwm_status ptwm_label_decode_end(const struct ptwm_label_head *head, const struct ptwm_label_model *model,
-                                       const uint32_t *states, const uint8_t *group_class, const uint8_t *words,
-                                       const uint8_t *words_end, uint16_t *symbols, size_t m, uint8_t *carried,
-                                       size_t n_carried, struct ptwm_error *error)
+                                       uint64_t first_element, const uint32_t *states, const uint8_t *group_class,
+                                       const uint8_t *words, const uint8_t *words_end, uint16_t *symbols, size_t m,
+                                       uint8_t *carried, size_t n_carried, struct ptwm_error *error)
 {
     struct decoder decoder;
 
     if (m == 0)
         return check_end(head, states, words, words_end, carried, n_carried, error);
-    begin_decoding(&decoder, head, model, states, words, words_end);
+    begin_decoding(&decoder, head, model, first_element, states, words, words_end);
     for (size_t begin = 0; begin < m; begin += PTWM_UNIT_GRANULE) {
         size_t n = m - begin < PTWM_UNIT_GRANULE ? m - begin : PTWM_UNIT_GRANULE;
         if (!decode_unit(&decoder, &decoder.by_class[group_class[begin / PTWM_UNIT_GRANULE]], symbols + begin, n))
@@ -305,8 +323,8 @@ enum ptwm_status ptwm_label_decode_end(const struct ptwm_label_head *head, const
     return check_end(head, decoder.states, decoder.words, decoder.words_end, carried, n_carried, error);
 }
 
-enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const uint8_t *src, size_t src_nbytes,
-                                   uint16_t *symbols, size_t n, uint8_t *carried, size_t n_carried,
+enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, uint64_t first_element, const uint8_t *src,
+                                   size_t src_nbytes, uint16_t *symbols, size_t n, uint8_t *carried, size_t n_carried,
                                    struct ptwm_error *error)
 {
     struct ptwm_cursor cursor = ptwm_cursor_make(src, src_nbytes);
@@ -317,7 +335,7 @@ enum ptwm_status ptwm_label_decode(const struct ptwm_label_model *model, const u
 
     if (status != PTWM_OK)
         return status;
-    begin_decoding(&decoder, &head, model, head.states, cursor.next, cursor.end);
+    begin_decoding(&decoder, &head, model, first_element, head.states, cursor.next, cursor.end);
     status = decode_units(&decoder, &head, model->unit, symbols, n, carried, n_carried, error);
     if (status != PTWM_OK)
         return status;

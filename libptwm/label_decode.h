@@ -54,13 +54,14 @@ static inline bool ptwm_label_classes_next(struct ptwm_label_classes *classes, u
 }
 
 /*
- * Decodes the last m elements of a chunk, 0 <= m < 512, which begin with a group of lanes, and checks its end. states
- * are those of head->n_lanes lanes; group_class has the class of each 128 elements; words .. words_end is what is left
- * of the words; carried and n_carried are as in ptwm_label_decode. PTWM_ERR_PLANE.
+ * Decodes the last m elements of a chunk, 0 <= m < 512, which begin with a group of lanes, and checks its end.
+ * first_element: of these, in the segment. states are those of head->n_lanes lanes; group_class has the class of each
+ * 128 elements; words .. words_end is what is left of the words; carried and n_carried are as in ptwm_label_decode.
+ * PTWM_ERR_PLANE.
  */
 enum ptwm_status ptwm_label_decode_end(const struct ptwm_label_head *head, const struct ptwm_label_model *model,
-                                       const uint32_t *states, const uint8_t *group_class, const uint8_t *words,
-                                       const uint8_t *words_end, uint16_t *symbols, size_t m, uint8_t *carried,
-                                       size_t n_carried, struct ptwm_error *error);
+                                       uint64_t first_element, const uint32_t *states, const uint8_t *group_class,
+                                       const uint8_t *words, const uint8_t *words_end, uint16_t *symbols, size_t m,
+                                       uint8_t *carried, size_t n_carried, struct ptwm_error *error);
 
 #endif

@@ -60,13 +60,13 @@ struct piece {
 };
 
 /* All pieces that are not empty, in ascending order of label and rank; their number, at most 63. */
-static uint32_t list_pieces(const struct ptwm_label_table *table, struct piece *pieces)
+static uint32_t list_pieces(const uint16_t frequency[PTWM_MAX_LABELS], struct piece *pieces)
 {
     const uint32_t bucket_size = PTWM_FREQUENCY_TOTAL / PTWM_MAX_LABELS;
     struct ptwm_alias_table alias;
     uint32_t n = 0;
 
-    ptwm_alias_build(&alias, table);
+    ptwm_alias_build(&alias, frequency);
     for (uint32_t b = 0; b < PTWM_MAX_LABELS; b++) {
         /* Below off * 32 + b >= div[b], div a multiple of 32, the bucket is its own label's. */
         const uint32_t own = alias.div[b] / PTWM_MAX_LABELS;
@@ -144,45 +144,58 @@ static void set_divisor(struct ptwm_label_divisors *d, uint32_t label, uint32_t 
     }
 }
 
-static void build_class(struct ptwm_class_encoder *class, const struct ptwm_label_table *table)
+static void build_class(struct ptwm_class_encoder *class, uint32_t n_labels, const uint16_t frequency[PTWM_MAX_LABELS],
+                        uint32_t phase)
 {
+    const uint32_t slots_before = phase * (uint32_t)(sizeof *class / sizeof class->inverse[0]);
     struct piece pieces[2 * PTWM_MAX_LABELS];
     uint32_t slot = 0, n;
 
     memset(class, 0, sizeof *class);
-    for (uint32_t i = 0; i < table->n_labels; i++) {
+    for (uint32_t i = 0; i < n_labels; i++) {
         struct ptwm_label_coder *label = &class->labels[i];
-        label->frequency = table->frequency[i];
+        label->frequency = frequency[i];
         label->first_slot = slot;
         set_reciprocal(label);
-        slot += table->frequency[i] / PTWM_FREQUENCY_GRANULE;
-        if (table->frequency[i] > table->frequency[class->most_frequent])
+        slot += frequency[i] / PTWM_FREQUENCY_GRANULE;
+        if (frequency[i] > frequency[class->most_frequent])
             class->most_frequent = (uint8_t)i;
-        set_divisor(&class->divisors, i, label->frequency, label->first_slot);
+        set_divisor(&class->divisors, i, label->frequency, slots_before + label->first_slot);
     }
-    n = list_pieces(table, pieces);
+    n = list_pieces(frequency, pieces);
     for (uint32_t i = 0; i < n; i++)
         fill_inverse(class, &pieces[i]);
     fill_cells(class, pieces, n);
 }
 
+static uint32_t n_encoders(const struct ptwm_label_encoder *encoder)
+{
+    return encoder->n_classes * encoder->n_phases;
+}
+
 enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
-                                         const struct ptwm_label_set *set)
+                                         const struct ptwm_label_set *set, bool has_phases)
 {
     encoder->allocator = allocator;
     encoder->n_classes = set->n_classes;
-    encoder->by_class = ptwm_alloc(allocator, set->n_classes, sizeof *encoder->by_class);
+    encoder->n_phases = has_phases ? 2 : 1;
+    encoder->by_class = ptwm_alloc(allocator, n_encoders(encoder), sizeof *encoder->by_class);
     if (encoder->by_class == NULL)
         return PTWM_ERR_MEMORY;
-    for (uint32_t c = 0; c < set->n_classes; c++)
-        build_class(&encoder->by_class[c], &set->classes[c]);
+    for (uint32_t c = 0; c < set->n_classes; c++) {
+        const struct ptwm_label_table *table = &set->classes[c];
+        struct ptwm_class_encoder *class = &encoder->by_class[encoder->n_phases * c];
+        build_class(&class[0], table->n_labels, table->frequency, 0);
+        if (has_phases)
+            build_class(&class[1], table->n_labels, table->second, 1);
+    }
     return PTWM_OK;
 }
 
 void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder)
 {
     if (encoder->by_class != NULL)
-        ptwm_release(encoder->allocator, encoder->by_class, encoder->n_classes, sizeof *encoder->by_class);
+        ptwm_release(encoder->allocator, encoder->by_class, n_encoders(encoder), sizeof *encoder->by_class);
     encoder->by_class = NULL;
 }
 
@@ -199,11 +212,15 @@ static inline void store_state(struct ptwm_label_states *states, size_t lane, ui
     states->high[lane] = (uint16_t)(state >> 16);
 }
 
-/* Codes one label on a lane; there is room for a word before words, so that the store that does not count stays inside. */
-static inline uint8_t *encode_label(const struct ptwm_class_encoder *class, uint32_t label, uint32_t *state,
+/*
+ * Codes one label on a lane, by the class's tables of the label's phase. There is room for a word before words, so that
+ * the store that does not count stays inside.
+ */
+static inline uint8_t *encode_label(const struct ptwm_class_encoder *phases, uint32_t label, uint32_t *state,
                                     uint8_t *words)
 {
-    const struct ptwm_label_coder *coder = &class->labels[label];
+    const struct ptwm_class_encoder *class = &phases[label / PTWM_PHASE % 2];
+    const struct ptwm_label_coder *coder = &class->labels[label & PTWM_LABEL_MASK];
     uint32_t x = *state, emits = x >> 16 >= coder->frequency, quotient, rank;
 
     ptwm_store16(words - 2, (uint16_t)x);
@@ -230,24 +247,37 @@ static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_cla
     for (uint32_t lane = n_lanes; lane-- > 0;)
         if (element[lane] < LANES) {
             uint32_t state = load_state(&coding->states, lane);
-            coding->words = encode_label(class, labels[element[lane]] & PTWM_LABEL_MASK, &state, coding->words);
+            coding->words = encode_label(class, labels[element[lane]], &state, coding->words);
             store_state(&coding->states, lane, state);
         }
 }
 
-/* Codes n labels, a multiple of LANES, of one class. */
-static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
-                               struct ptwm_label_states *states, uint8_t *words)
+/* Codes n labels, a multiple of LANES, of one class. mask: of the labels' bits that count. */
+static inline uint8_t *encode_run(const struct ptwm_class_encoder *class, unsigned mask, const uint8_t *labels,
+                                  size_t n, struct ptwm_label_states *states, uint8_t *words)
 {
     uint32_t whole[LANES];
 
     for (unsigned i = 0; i < LANES; i++)
         whole[i] = load_state(states, i);
     for (size_t i = n; i-- > 0;)
-        words = encode_label(class, labels[i] & PTWM_LABEL_MASK, &whole[i % LANES], words);
+        words = encode_label(class, labels[i] & mask, &whole[i % LANES], words);
     for (unsigned i = 0; i < LANES; i++)
         store_state(states, i, whole[i]);
     return words;
+}
+
+static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                               struct ptwm_label_states *states, uint8_t *words)
+{
+    return encode_run(class, PTWM_LABEL_MASK, labels, n, states, words);
+}
+
+/* The same with the tables of two phases, which are class[0] and class[1]. */
+static uint8_t *encode_phased_run_c99(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                      struct ptwm_label_states *states, uint8_t *words)
+{
+    return encode_run(class, PTWM_LABEL_MASK + PTWM_PHASE, labels, n, states, words);
 }
 
 #if defined(PTWM_X86)
@@ -257,15 +287,15 @@ static uint8_t *encode_run_c99(const struct ptwm_class_encoder *class, const uin
 typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t,
                                   struct ptwm_label_states *, uint8_t *);
 
-static encode_run_fn select_encode_run(void)
+static encode_run_fn select_encode_run(bool has_phases)
 {
 #if defined(PTWM_X86)
     if (ptwm_cpu_level() == PTWM_CPU_AVX512)
-        return encode_run_avx512;
+        return has_phases ? encode_phased_run_avx512 : encode_run_avx512;
     if (ptwm_cpu_level() == PTWM_CPU_AVX2)
-        return encode_run_avx2;
+        return has_phases ? encode_phased_run_avx2 : encode_run_avx2;
 #endif
-    return encode_run_c99;
+    return has_phases ? encode_phased_run_c99 : encode_run_c99;
 }
 
 /* ------------------------------------------------------------------------------------------------- chunks */
@@ -297,24 +327,26 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
     const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n, chunk->unit);
-    const encode_run_fn encode_run = select_encode_run();
+    const encode_run_fn encode_class_run = select_encode_run(coding->encoder->n_phases == 2);
 
     while (end > begin) {
         const size_t unit = (end - 1) / chunk->unit, first = unit * chunk->unit;
-        const struct ptwm_class_encoder *class = &coding->encoder->by_class[chunk->classes[unit]];
+        const struct ptwm_class_encoder *class =
+            &coding->encoder->by_class[coding->encoder->n_phases * chunk->classes[unit]];
         const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
 
         if (chunk->unit % n_lanes != 0) { /* element by element: groups of lanes do not fit units */
             while (end-- > first) {
                 uint32_t state = load_state(&coding->states, end % n_lanes);
-                coding->words = encode_label(class, labels[end - begin] & PTWM_LABEL_MASK, &state, coding->words);
+                coding->words = encode_label(class, labels[end - begin], &state, coding->words);
                 store_state(&coding->states, end % n_lanes, state);
             }
             end++;
         } else if (n_lanes == LANES && m == LANES) {
             if (coding->fetched != NULL)
                 fetch(coding, (end - first) * chunk->width);
-            coding->words = encode_run(class, labels + (first - begin), end - first, &coding->states, coding->words);
+            coding->words =
+                encode_class_run(class, labels + (first - begin), end - first, &coding->states, coding->words);
             end = first;
         } else {
             end -= m;
@@ -370,6 +402,7 @@ size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, con
 struct labeller {
     unsigned bits;
     const uint8_t *map; /* of the class: 2^bits labels */
+    struct ptwm_phases phases; /* of the symbols to come */
     size_t n_exceptions, expected;
     uint8_t *exceptions;
 };
@@ -383,8 +416,12 @@ static void build_map(uint8_t *map, const struct ptwm_label_table *table, uint8_
 
 static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin, size_t end, uint8_t *labels)
 {
+    const uint8_t *phase = NULL;
+
     for (size_t i = begin; i < end; i++) {
-        labels[i] = l->map[symbols[i]];
+        if ((i - begin) % LANES == 0)
+            phase = ptwm_phases_next(&l->phases, (uint32_t)(end - i < LANES ? end - i : LANES));
+        labels[i] = l->map[symbols[i]] | phase[(i - begin) % LANES];
         if (labels[i] < PTWM_IS_EXCEPTION)
             continue;
         l->exceptions += ptwm_store_varint(l->exceptions, i - l->expected);
@@ -397,17 +434,18 @@ static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin
 }
 
 /* labels has room for n labels, their exceptions and their words. */
-static size_t encode_symbols(const struct ptwm_label_model *model, const struct ptwm_label_encoder *encoder, uint8_t *maps,
-                             uint8_t *labels, const struct ptwm_label_chunk *chunk, const uint16_t *symbols,
-                             const uint8_t *carried, uint8_t *dst)
+static size_t encode_symbols(const struct ptwm_label_model *model, const struct ptwm_label_encoder *encoder,
+                             uint8_t *maps, uint8_t *labels, const struct ptwm_label_chunk *chunk,
+                             uint64_t first_element, const uint16_t *symbols, const uint8_t *carried, uint8_t *dst)
 {
     const struct ptwm_label_set *set = &model->sets[chunk->set];
     uint8_t *exceptions = labels + chunk->n;
-    struct labeller l = { model->bits, NULL, 0, 0, exceptions };
+    struct labeller l = { model->bits, NULL, ptwm_label_phases(model, first_element), 0, 0, exceptions };
     struct ptwm_label_coding coding;
 
     for (uint32_t c = 0; c < set->n_classes; c++)
-        build_map(maps + ((size_t)c << model->bits), &set->classes[c], encoder->by_class[c].most_frequent, model->bits);
+        build_map(maps + ((size_t)c << model->bits), &set->classes[c],
+                  encoder->by_class[encoder->n_phases * c].most_frequent, model->bits);
     for (size_t begin = 0, u = 0; begin < chunk->n; begin += chunk->unit, u++) {
         l.map = maps + ((size_t)chunk->classes[u] << model->bits);
         label_unit(&l, symbols, begin, chunk->n - begin < chunk->unit ? chunk->n : begin + chunk->unit, labels);
@@ -419,8 +457,8 @@ static size_t encode_symbols(const struct ptwm_label_model *model, const struct 
 }
 
 enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_t set, const uint8_t *classes,
-                                   const uint16_t *symbols, size_t n, const uint8_t *carried, uint8_t *dst,
-                                   size_t *dst_nbytes, struct ptwm_error *error)
+                                   uint64_t first_element, const uint16_t *symbols, size_t n, const uint8_t *carried,
+                                   uint8_t *dst, size_t *dst_nbytes, struct ptwm_error *error)
 {
     const struct ptwm_label_set *of = &model->sets[set];
     const uint64_t maps_nbytes = (uint64_t)of->n_classes << model->bits, labels_nbytes = 6 * (uint64_t)n;
@@ -431,9 +469,9 @@ enum ptwm_status ptwm_label_encode(const struct ptwm_label_model *model, uint32_
     enum ptwm_status status = PTWM_ERR_MEMORY;
 
     if (maps != NULL && labels != NULL)
-        status = ptwm_label_encoder_init(&encoder, model->allocator, of);
+        status = ptwm_label_encoder_init(&encoder, model->allocator, of, model->phase != NULL);
     if (status == PTWM_OK)
-        *dst_nbytes = encode_symbols(model, &encoder, maps, labels, &chunk, symbols, carried, dst);
+        *dst_nbytes = encode_symbols(model, &encoder, maps, labels, &chunk, first_element, symbols, carried, dst);
     ptwm_label_encoder_release(&encoder);
     ptwm_release(model->allocator, maps, maps_nbytes, 1);
     ptwm_release(model->allocator, labels, labels_nbytes, 1);

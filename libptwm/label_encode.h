@@ -14,7 +14,7 @@
 #endif
 
 enum {
-    PTWM_LABEL_MASK = 31,
+    PTWM_LABEL_MASK = 31,    /* PTWM_PHASE, besides, is set for elements in columns of phase 1 */
     PTWM_IS_EXCEPTION = 128, /* in a label: coded as the label in the low bits, and then patched */
     PTWM_N_SLOTS = PTWM_FREQUENCY_TOTAL / PTWM_FREQUENCY_GRANULE
 };
@@ -35,7 +35,8 @@ struct ptwm_label_coder {
  */
 struct ptwm_label_divisors {
     uint16_t frequency[PTWM_MAX_LABELS], divisor[PTWM_MAX_LABELS], reciprocal[PTWM_MAX_LABELS];
-    uint16_t shift[PTWM_MAX_LABELS], first_slot[PTWM_MAX_LABELS];
+    uint16_t shift[PTWM_MAX_LABELS];
+    uint16_t first_slot[PTWM_MAX_LABELS]; /* in the inverse of the class's phase 0, behind which that of phase 1 lies */
     /* Low and high bytes of frequency, 2^shift, reciprocal and first_slot. */
     uint8_t bytes[4][2][PTWM_MAX_LABELS];
 };
@@ -75,12 +76,13 @@ struct ptwm_class_encoder {
 struct ptwm_label_encoder {
     const struct ptwm_allocator *allocator;
     uint32_t n_classes;
-    struct ptwm_class_encoder *by_class;
+    uint32_t n_phases;                   /* 1 or 2 */
+    struct ptwm_class_encoder *by_class; /* n_phases for each class */
 };
 
 /* Begin with { 0 }. The set is not needed any more afterwards. PTWM_ERR_MEMORY. */
 enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
-                                         const struct ptwm_label_set *set);
+                                         const struct ptwm_label_set *set, bool has_phases);
 void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder);
 
 struct ptwm_label_chunk {

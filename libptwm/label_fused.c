@@ -50,9 +50,13 @@ static unsigned kind_of(const struct ptwm_parsed_chain *chain)
     return k;
 }
 
-bool ptwm_fused_serves(const struct ptwm_parsed_chain *chain, size_t raw_nbytes)
+bool ptwm_fused_serves(const struct ptwm_parsed_chain *chain, const struct ptwm_label_model *model, size_t raw_nbytes)
 {
-    return kind_of(chain) < PTWM_N_KERNEL_KINDS && ptwm_chain_n_elements(chain, raw_nbytes) >= PTWM_KERNEL_BLOCK;
+    const unsigned kind = kind_of(chain);
+
+    return kind < PTWM_N_KERNEL_KINDS &&
+           (model->phase == NULL || ptwm_kernel_has_phases((enum ptwm_kernel_kind)kind)) &&
+           ptwm_chain_n_elements(chain, raw_nbytes) >= PTWM_KERNEL_BLOCK;
 }
 
 /* ------------------------------------------------------------------------------------------------- the decoder */
@@ -348,8 +352,9 @@ static enum ptwm_status decode_end(struct fused *f)
         states[l] = (uint32_t)f->job.high[l] << 16 | f->job.low[l];
     if (!read_group_classes(f, (size_t)ptwm_ceil_div(m, PTWM_UNIT_GRANULE)) || f->classes.reader.pool != 0)
         return PTWM_ERR_PLANE;
-    status = ptwm_label_decode_end(&f->head, f->chunk->model, states, f->group_class, f->job.words, f->words_end, symbols,
-                                   m, f->carried_rest, f->chunk->is_carried ? PTWM_FUSED_CARRIED : 0, NULL);
+    status = ptwm_label_decode_end(&f->head, f->chunk->model, f->chunk->first_element + n_done, states, f->group_class,
+                                   f->job.words, f->words_end, symbols, m, f->carried_rest,
+                                   f->chunk->is_carried ? PTWM_FUSED_CARRIED : 0, NULL);
     if (status == PTWM_OK && f->chunk->is_carried && !redo_carried_blocks(f))
         status = PTWM_ERR_PLANE;
     if (status == PTWM_OK && !patch_exceptions(f, n_done, symbols))
@@ -384,12 +389,15 @@ static void choose_kernel(struct fused *f, unsigned kind)
                                          : chunk->rest.crc != NULL || chunk->symbols.crc != NULL ? PTWM_KERNEL_CRC
                                                                                                  : PTWM_KERNEL_NO_CRC;
 
-    f->decode = set->decode[kind][check];
-    f->decode_unchecked = set->decode[kind][PTWM_KERNEL_NO_CRC];
+    const bool has_phases = chunk->model->phase != NULL;
+    const ptwm_kernel_function *functions = has_phases ? set->decode_phased[kind] : set->decode[kind];
+
+    f->decode = functions[check];
+    f->decode_unchecked = functions[PTWM_KERNEL_NO_CRC];
     f->driver_computes_crc = f->decode == NULL;
     if (f->decode == NULL)
         f->decode = f->decode_unchecked;
-    set->build_tables(&f->job.tables, f->head.set, chunk->chain->label->shift);
+    set->build_tables(&f->job.tables, f->head.set, has_phases ? 2 : 1, chunk->chain->label->shift);
 }
 
 enum ptwm_status ptwm_fused_decode(const struct ptwm_fused_chunk *chunk)

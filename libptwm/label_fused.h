@@ -31,8 +31,8 @@ struct ptwm_fused_chunk {
     bool is_streamed; /* so much is decoded that raw won't be in a cache by the time it is read: stores may go past them */
 };
 
-/* Whether fused decoding serves chunks of raw_nbytes bytes of a chain, if they are coded with 128 lanes. */
-bool ptwm_fused_serves(const struct ptwm_parsed_chain *chain, size_t raw_nbytes);
+/* Whether fused decoding serves chunks of raw_nbytes bytes of a chain and a model, if they are coded with 128 lanes. */
+bool ptwm_fused_serves(const struct ptwm_parsed_chain *chain, const struct ptwm_label_model *model, size_t raw_nbytes);
 
 /*
  * Decodes a chunk that ptwm_fused_serves. Fails with PTWM_ERR_PLANE (also if it has not 128 lanes), PTWM_ERR_PADDING or

@@ -101,10 +101,11 @@ struct ptwm_kernel_table_scalar {
     struct ptwm_kernel_entry entry[2 * PTWM_MAX_LABELS];
 };
 
+/* One for each class, or two, those of phases 0 and 1. */
 union ptwm_kernel_tables {
-    struct ptwm_kernel_table16 of16[PTWM_MAX_CLASSES];
-    struct ptwm_kernel_table8 of8[PTWM_MAX_CLASSES];
-    struct ptwm_kernel_table_scalar scalar[PTWM_MAX_CLASSES];
+    struct ptwm_kernel_table16 of16[2 * PTWM_MAX_CLASSES];
+    struct ptwm_kernel_table8 of8[2 * PTWM_MAX_CLASSES];
+    struct ptwm_kernel_table_scalar scalar[2 * PTWM_MAX_CLASSES];
 };
 
 struct ptwm_kernel_job {
@@ -140,8 +141,12 @@ typedef size_t (*ptwm_kernel_function)(struct ptwm_kernel_job *job, size_t n_blo
 
 /* The kernels of an instruction set. Where a checking one is NULL, the driver computes CRCs behind the plain one. */
 struct ptwm_kernel_set {
-    void (*build_tables)(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned position);
+    /* n_phases: 1 or 2, tables for each class. position: of the symbol in the unit. */
+    void (*build_tables)(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned n_phases,
+                         unsigned position);
     ptwm_kernel_function decode[PTWM_N_KERNEL_KINDS][PTWM_N_KERNEL_CHECKS];
+    /* The same for models with phases, of the kinds that ptwm_kernel_has_phases names. */
+    ptwm_kernel_function decode_phased[PTWM_N_KERNEL_KINDS][PTWM_N_KERNEL_CHECKS];
 };
 
 /* What a kind makes of a block. */
@@ -169,6 +174,18 @@ PTWM_INLINE struct ptwm_kernel_shape ptwm_kernel_shape(enum ptwm_kernel_kind kin
     const size_t width = has_low ? 4 : ptwm_kernel_is_bytes(kind) ? 1 : 2;
     const struct ptwm_kernel_shape shape = { 64 * rest_bits, width * PTWM_KERNEL_BLOCK, width == 1 ? 1 : 2, has_low };
     return shape;
+}
+
+/* Whether there are kernels for phases: for kinds whose symbols end in a bit of mantissa, as phases are for these. */
+PTWM_INLINE bool ptwm_kernel_has_phases(enum ptwm_kernel_kind kind)
+{
+    return kind != PTWM_KERNEL_REST8 && kind != PTWM_KERNEL_REST8_LOW && kind != PTWM_KERNEL_INT8;
+}
+
+/* A table's frequencies in columns of a phase. */
+PTWM_INLINE const uint16_t *ptwm_kernel_frequencies(const struct ptwm_label_table *table, unsigned phase)
+{
+    return phase == 0 ? table->frequency : table->second;
 }
 
 /* The column of the block behind this one. */

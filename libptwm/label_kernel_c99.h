@@ -3,14 +3,16 @@
  * the look-ups and the words, which are one at a time. Included once, by label_fused.c.
  */
 
-static void build_tables_scalar(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned position)
+static void build_tables_scalar(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned n_phases,
+                                unsigned position)
 {
-    for (uint32_t i = 0; i < set->n_classes; i++) {
-        const uint16_t *symbol = set->classes[i].symbol;
+    for (uint32_t i = 0; i < set->n_classes * n_phases; i++) {
+        const struct ptwm_label_table *class = &set->classes[i / n_phases];
+        const uint16_t *symbol = class->symbol;
         struct ptwm_kernel_table_scalar *t = &tables->scalar[i];
         struct ptwm_alias_table alias;
 
-        ptwm_alias_build(&alias, &set->classes[i]);
+        ptwm_alias_build(&alias, ptwm_kernel_frequencies(class, i % n_phases));
         memcpy(t->div, alias.div, sizeof t->div);
         for (unsigned b = 0; b < PTWM_MAX_LABELS; b++) {
             const unsigned other = alias.ali[b];
@@ -32,16 +34,20 @@ static bool kernel_is_little_endian(void)
     return first == 1;
 }
 
-/* One step of all lanes, each lane's symbol to symbols; returns the words left. */
-static const uint8_t *group_c99(uint16_t *high, uint16_t *low, const struct ptwm_kernel_table_scalar *table,
-                                const uint8_t *words, uint16_t *symbols)
+/*
+ * One step of all lanes, each lane's symbol to symbols; returns the words left. phase: of the lanes, 0 or 1, or NULL if
+ * there is no table[1].
+ */
+PTWM_INLINE const uint8_t *group_of_any_c99(uint16_t *high, uint16_t *low, const struct ptwm_kernel_table_scalar *table,
+                                            const uint8_t *phase, const uint8_t *words, uint16_t *symbols)
 {
     struct ptwm_kernel_entry found[PTWM_KERNEL_LANES];
     uint16_t takes[PTWM_KERNEL_LANES];
 
     for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++) {
         const unsigned x = low[l], b = x % PTWM_MAX_LABELS;
-        found[l] = table->entry[2 * b + 1 - (x < table->div[b])];
+        const struct ptwm_kernel_table_scalar *t = phase != NULL ? &table[phase[l]] : table;
+        found[l] = t->entry[2 * b + 1 - (x < t->div[b])];
     }
     for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++) {
         const uint16_t r = (uint16_t)(found[l].adj + (low[l] >> 5));
@@ -60,6 +66,24 @@ static const uint8_t *group_c99(uint16_t *high, uint16_t *low, const struct ptwm
         words += takes[l] & 2;
     }
     return words;
+}
+
+static const uint8_t *group_c99(uint16_t *high, uint16_t *low, const struct ptwm_kernel_table_scalar *table,
+                                const uint8_t *words, uint16_t *symbols)
+{
+    return group_of_any_c99(high, low, table, NULL, words, symbols);
+}
+
+/* The same with phases; shifts: of the group's elements. */
+static const uint8_t *phased_group_c99(uint16_t *high, uint16_t *low, const struct ptwm_kernel_table_scalar *table,
+                                       const uint8_t *shifts, bool is_bytes, const uint8_t *words, uint16_t *symbols)
+{
+    const uint16_t *wide = (const uint16_t *)(const void *)shifts;
+    uint8_t phase[PTWM_KERNEL_LANES];
+
+    for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++)
+        phase[l] = is_bytes ? shifts[l / 64 * 64 + l % 32 * 2 + l / 32 % 2] & 1 : (uint8_t)(wide[l] / PTWM_PHASE & 1);
+    return group_of_any_c99(high, low, table, phase, words, symbols);
 }
 
 /* From the order of lanes to that of elements, of one group of bytes. */
@@ -109,23 +133,28 @@ PTWM_INLINE void merge_c99(uint16_t *units, const uint16_t *rest, const uint8_t 
     }
 }
 
-PTWM_INLINE size_t decode_c99(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind, unsigned shift,
-                              unsigned bits)
+PTWM_INLINE size_t decode_c99(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind, bool has_phases,
+                              unsigned shift, unsigned bits)
 {
     const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
     uint16_t units[PTWM_KERNEL_BLOCK], rest[PTWM_KERNEL_BLOCK], by_lane[PTWM_KERNEL_LANES];
     size_t done = 0;
 
     for (; done < n_blocks && job->words <= job->words_limit; done++) {
+        const uint8_t *shifts = job->shifts + job->column * shape.shift_nbytes;
         for (unsigned g = 0; g < PTWM_KERNEL_GROUPS; g++) {
-            uint16_t *group = units + PTWM_KERNEL_LANES * g;
-            job->words = group_c99(job->high, job->low, &job->tables.scalar[job->group_class[g]], job->words,
-                                   ptwm_kernel_is_bytes(kind) ? by_lane : group);
+            uint16_t *group = units + PTWM_KERNEL_LANES * g, *to = ptwm_kernel_is_bytes(kind) ? by_lane : group;
+            if (has_phases)
+                job->words = phased_group_c99(job->high, job->low, &job->tables.scalar[2 * job->group_class[g]],
+                                              shifts + PTWM_KERNEL_LANES * g * shape.shift_nbytes,
+                                              ptwm_kernel_is_bytes(kind), job->words, to);
+            else
+                job->words = group_c99(job->high, job->low, &job->tables.scalar[job->group_class[g]], job->words, to);
             if (ptwm_kernel_is_bytes(kind))
                 order_bytes_c99(group, by_lane);
         }
         ptwm_rest_unpack(rest, job->rest, PTWM_KERNEL_BLOCK, (unsigned)(shape.rest_nbytes / 64));
-        merge_c99(units, rest, job->shifts + job->column * shape.shift_nbytes, shape.shift_nbytes, shift, bits);
+        merge_c99(units, rest, shifts, shape.shift_nbytes, shift, bits);
         store_units_c99(job->out, units, job->low_plane, shape.out_nbytes / PTWM_KERNEL_BLOCK);
         job->group_class += PTWM_KERNEL_GROUPS;
         job->rest += shape.rest_nbytes;
@@ -137,19 +166,24 @@ PTWM_INLINE size_t decode_c99(struct ptwm_kernel_job *job, size_t n_blocks, enum
     return done;
 }
 
-#define INSTANCE(name, kind, shift, bits)                                                                         \
-    static size_t name(struct ptwm_kernel_job *job, size_t n_blocks)                                              \
-    {                                                                                                             \
-        return decode_c99(job, n_blocks, kind, shift, bits);                                                      \
+#define INSTANCE(name, kind, has_phases, shift, bits)                                                                  \
+    static size_t name(struct ptwm_kernel_job *job, size_t n_blocks)                                                   \
+    {                                                                                                                  \
+        return decode_c99(job, n_blocks, kind, has_phases, shift, bits);                                               \
     }
-INSTANCE(rest7_c99, PTWM_KERNEL_REST7, 6, 9)
-INSTANCE(rest8_c99, PTWM_KERNEL_REST8, 7, 8)
-INSTANCE(rest7_low_c99, PTWM_KERNEL_REST7_LOW, 6, 9)
-INSTANCE(rest8_low_c99, PTWM_KERNEL_REST8_LOW, 7, 8)
-INSTANCE(rest10_c99, PTWM_KERNEL_REST10, 9, 6)
-INSTANCE(rest3_c99, PTWM_KERNEL_REST3, 2, 5)
-INSTANCE(rest2_c99, PTWM_KERNEL_REST2, 1, 6)
-INSTANCE(int8_c99, PTWM_KERNEL_INT8, 3, 5)
+INSTANCE(rest7_c99, PTWM_KERNEL_REST7, false, 6, 9)
+INSTANCE(rest8_c99, PTWM_KERNEL_REST8, false, 7, 8)
+INSTANCE(rest7_low_c99, PTWM_KERNEL_REST7_LOW, false, 6, 9)
+INSTANCE(rest8_low_c99, PTWM_KERNEL_REST8_LOW, false, 7, 8)
+INSTANCE(rest10_c99, PTWM_KERNEL_REST10, false, 9, 6)
+INSTANCE(rest3_c99, PTWM_KERNEL_REST3, false, 2, 5)
+INSTANCE(rest2_c99, PTWM_KERNEL_REST2, false, 1, 6)
+INSTANCE(int8_c99, PTWM_KERNEL_INT8, false, 3, 5)
+INSTANCE(rest7_phased_c99, PTWM_KERNEL_REST7, true, 6, 9)
+INSTANCE(rest7_low_phased_c99, PTWM_KERNEL_REST7_LOW, true, 6, 9)
+INSTANCE(rest10_phased_c99, PTWM_KERNEL_REST10, true, 9, 6)
+INSTANCE(rest3_phased_c99, PTWM_KERNEL_REST3, true, 2, 5)
+INSTANCE(rest2_phased_c99, PTWM_KERNEL_REST2, true, 1, 6)
 #undef INSTANCE
 
 static const struct ptwm_kernel_set ptwm_kernels_c99 = {
@@ -163,5 +197,12 @@ static const struct ptwm_kernel_set ptwm_kernels_c99 = {
         { rest3_c99, NULL, NULL },
         { rest2_c99, NULL, NULL },
         { int8_c99, NULL, NULL },
+    },
+    {
+        [PTWM_KERNEL_REST7] = { rest7_phased_c99, NULL, NULL },
+        [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_c99, NULL, NULL },
+        [PTWM_KERNEL_REST10] = { rest10_phased_c99, NULL, NULL },
+        [PTWM_KERNEL_REST3] = { rest3_phased_c99, NULL, NULL },
+        [PTWM_KERNEL_REST2] = { rest2_phased_c99, NULL, NULL },
     },
 };

@@ -35,15 +35,17 @@ static const uint8_t kernel_count[256] = { COUNTS64(0), COUNTS64(64), COUNTS64(1
 #undef ROWS16
 #undef ROWS64
 
-static void build_tables8(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned position)
+static void build_tables8(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned n_phases,
+                          unsigned position)
 {
-    for (uint32_t i = 0; i < set->n_classes; i++) {
+    for (uint32_t i = 0; i < set->n_classes * n_phases; i++) {
+        const struct ptwm_label_table *class = &set->classes[i / n_phases];
         struct ptwm_kernel_table8 *t = &tables->of8[i];
         struct ptwm_alias_table alias;
 
-        ptwm_alias_build(&alias, &set->classes[i]);
+        ptwm_alias_build(&alias, ptwm_kernel_frequencies(class, i % n_phases));
         for (unsigned b = 0; b < PTWM_MAX_LABELS; b++) {
-            const unsigned symbol = (unsigned)set->classes[i].symbol[b] << position;
+            const unsigned symbol = (unsigned)class->symbol[b] << position;
             t->div_high[b] = (uint8_t)(alias.div[b] >> 8);
             t->other[b] = (uint8_t)(alias.ali[b] ^ b);
             t->adj_low[b] = (uint8_t)alias.adj[b];

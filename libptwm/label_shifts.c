@@ -6,10 +6,10 @@
 #include "log2_fixed.h"
 
 enum {
-    SHIFT_WINDOW = 64,
-    MAX_ROWS = 256,                /* of a sample: a column's mean is then known to a fraction of a symbol */
+    SHIFT_WINDOW = PTWM_SHIFT_WINDOW,
+    MAX_ROWS = 256, /* of a sample: a column's mean is then known to a fraction of a symbol */
     MAX_SAMPLED_ELEMENTS = 1 << 20,
-    COUNTED_ELEMENTS = 1 << 13     /* for the question whether shifts pay */
+    COUNTED_ELEMENTS = 1 << 13 /* for the question whether shifts pay */
 };
 
 /* ------------------------------------------------------------------------------------------------- the sample */
@@ -78,19 +78,22 @@ static void sum_columns(const uint16_t *symbols, size_t n_rows, uint32_t n_colum
     sum_columns_c99(symbols, n_rows, n_columns, first, sums, counts);
 }
 
-/* round((sum / count - mean) / step) * step, the mean in units of 1 / 65536. */
-static int column_shift(uint32_t sum, uint32_t count, uint64_t mean, uint32_t step)
+/* sum / count - mean, all but the sum in units of 1 / 65536. */
+static int32_t column_difference(uint32_t sum, uint32_t count, uint64_t mean)
 {
-    int64_t difference, scale = (int64_t)step << 16, shift, limit = 127 / step * step;
-    if (count == 0)
-        return 0;
-    difference = (int64_t)(((uint64_t)sum << 16) / count) - (int64_t)mean;
+    return count > 0 ? (int32_t)((int64_t)(((uint64_t)sum << 16) / count) - (int64_t)mean) : 0;
+}
+
+/* round(difference / step) * step. */
+static int column_shift(int64_t difference, uint32_t step)
+{
+    int64_t scale = (int64_t)step << 16, shift, limit = 127 / step * step;
     shift = (difference >= 0 ? difference + scale / 2 : difference - scale / 2) / scale * (int64_t)step;
     return (int)(shift > limit ? limit : shift < -limit ? -limit : shift);
 }
 
 static bool find_column_shifts(const uint16_t *sums, const uint16_t *counts, uint32_t n_columns, uint32_t step,
-                               int16_t *shift)
+                               int32_t *difference, int16_t *shift)
 {
     uint64_t sum = 0, count = 0, mean;
     bool any = false;
@@ -102,7 +105,8 @@ static bool find_column_shifts(const uint16_t *sums, const uint16_t *counts, uin
     /* sum < 2^36 */
     mean = count > 0 ? (sum << 16) / count : 0;
     for (uint32_t c = 0; c < n_columns; c++) {
-        shift[c] = (int16_t)column_shift(sums[c], counts[c], mean, step);
+        difference[c] = column_difference(sums[c], counts[c], mean);
+        shift[c] = (int16_t)column_shift(difference[c], step);
         any = any || shift[c] != 0;
     }
     return any;
@@ -127,48 +131,54 @@ static uint64_t count_rows(const uint16_t *symbols, size_t n_rows, size_t step, 
 struct scratch {
     uint32_t *plain, *shifted;  /* histograms */
     uint16_t *sums, *counts;    /* of columns */
+    int32_t *difference;
 };
 
-static void find(const struct scratch *s, const uint16_t *symbols, size_t n_rows, uint32_t n_columns, unsigned bits,
-                 uint32_t step, int16_t *shift, bool *pays)
+static enum ptwm_status find(const struct ptwm_allocator *allocator, const struct scratch *s, const uint16_t *symbols,
+                             struct ptwm_column_search *search)
 {
-    const uint32_t n_bins = (uint32_t)1 << bits;
+    const size_t n_rows = search->n_rows;
+    const uint32_t n_columns = search->n_columns, n_bins = (uint32_t)1 << search->bits;
     const size_t n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
     const size_t skip = (size_t)((uint64_t)n_sampled * n_columns / COUNTED_ELEMENTS) + 1;
-    const uint64_t n_counted = count_rows(symbols, n_sampled, skip, n_columns, bits, NULL, s->plain);
+    const uint64_t n_counted = count_rows(symbols, n_sampled, skip, n_columns, search->bits, NULL, s->plain);
     const uint64_t before = ptwm_entropy_fixed(s->plain, n_bins);
     uint32_t first = find_shift_window(s->plain, n_bins);
-    uint64_t after, own;
+    uint64_t after = before, own, element_bits;
 
     /* Zeros, of pruned weights for one, say nothing about a column's scale. */
     first += first == 0 && s->plain[0] > s->plain[1] ? 1 : 0;
     sum_columns(symbols, n_sampled, n_columns, first, s->sums, s->counts);
-    if (!find_column_shifts(s->sums, s->counts, n_columns, step, shift))
-        return;
-    (void)count_rows(symbols, n_sampled, skip, n_columns, bits, shift, s->shifted);
-    after = ptwm_entropy_fixed(s->shifted, n_bins);
-    own = 8 * ptwm_label_shifts_nbytes(shift, n_columns);
-    *pays = after < before && (before - after) / PTWM_LOG2_ONE * n_rows * n_columns / n_counted > own;
+    if (find_column_shifts(s->sums, s->counts, n_columns, search->step, s->difference, search->shift)) {
+        (void)count_rows(symbols, n_sampled, skip, n_columns, search->bits, search->shift, s->shifted);
+        after = ptwm_entropy_fixed(s->shifted, n_bins);
+        own = 8 * ptwm_label_shifts_nbytes(search->shift, n_columns);
+        search->pays = after < before && (before - after) / PTWM_LOG2_ONE * n_rows * n_columns / n_counted > own;
+    }
+    element_bits = (search->pays ? after : before) / n_counted + (uint64_t)search->other_bits * PTWM_LOG2_ONE;
+    if (!ptwm_label_phases_may_pay(s->difference, element_bits, search))
+        return PTWM_OK;
+    return ptwm_label_find_sampled_phases(allocator, symbols, first, s->difference, element_bits, search);
 }
 
 enum ptwm_status ptwm_label_find_sampled_shifts(const struct ptwm_allocator *allocator, const uint16_t *symbols,
-                                                size_t n_rows, uint32_t n_columns, unsigned bits, uint32_t step,
-                                                int16_t *shift, bool *pays)
+                                                struct ptwm_column_search *search)
 {
-    const uint32_t n_bins = (uint32_t)1 << bits;
-    struct scratch s = { ptwm_alloc(allocator, n_bins, sizeof *s.plain), ptwm_alloc(allocator, n_bins, sizeof *s.shifted),
+    const uint32_t n_bins = (uint32_t)1 << search->bits, n_columns = search->n_columns;
+    struct scratch s = { ptwm_alloc(allocator, n_bins, sizeof *s.plain),
+                         ptwm_alloc(allocator, n_bins, sizeof *s.shifted),
                          ptwm_calloc(allocator, n_columns, sizeof *s.sums),
-                         ptwm_calloc(allocator, n_columns, sizeof *s.counts) };
+                         ptwm_calloc(allocator, n_columns, sizeof *s.counts),
+                         ptwm_alloc(allocator, n_columns, sizeof *s.difference) };
     enum ptwm_status status = PTWM_ERR_MEMORY;
 
-    *pays = false;
-    if (s.plain != NULL && s.shifted != NULL && s.sums != NULL && s.counts != NULL) {
-        find(&s, symbols, n_rows, n_columns, bits, step, shift, pays);
-        status = PTWM_OK;
-    }
+    search->pays = search->has_phases = false;
+    if (s.plain != NULL && s.shifted != NULL && s.sums != NULL && s.counts != NULL && s.difference != NULL)
+        status = find(allocator, &s, symbols, search);
     ptwm_release(allocator, s.plain, n_bins, sizeof *s.plain);
     ptwm_release(allocator, s.shifted, n_bins, sizeof *s.shifted);
     ptwm_release(allocator, s.sums, n_columns, sizeof *s.sums);
     ptwm_release(allocator, s.counts, n_columns, sizeof *s.counts);
+    ptwm_release(allocator, s.difference, n_columns, sizeof *s.difference);
     return status;
 }

@@ -155,15 +155,38 @@ void ptwm_label_make_table(const struct ptwm_table_maker *maker, const uint32_t 
     }
 }
 
+void ptwm_label_divide_table(const struct ptwm_table_maker *maker, const uint32_t counts[PTWM_N_BINS],
+                             const uint32_t second[PTWM_N_BINS], struct ptwm_label_table *table)
+{
+    uint64_t own[2][PTWM_MAX_LABELS] = { { 0 } };
+    uint32_t frequencies[2][PTWM_MAX_LABELS];
+
+    for (uint32_t k = 0, label = 0; k < maker->bins->n + 1; k++) {
+        const uint32_t bin = bin_of(k);
+        while (label < table->n_labels && table->symbol[label] < maker->bins->symbol[bin])
+            label++;
+        if (label < table->n_labels && table->symbol[label] == maker->bins->symbol[bin]) {
+            own[0][label] = counts[bin] - second[bin];
+            own[1][label] = second[bin];
+        }
+    }
+    normalise(own[0], table->n_labels, frequencies[0]);
+    normalise(own[1], table->n_labels, frequencies[1]);
+    for (uint32_t i = 0; i < table->n_labels; i++) {
+        table->frequency[i] = (uint16_t)(frequencies[0][i] * PTWM_FREQUENCY_GRANULE);
+        table->second[i] = (uint16_t)(frequencies[1][i] * PTWM_FREQUENCY_GRANULE);
+    }
+}
+
 void ptwm_label_table_costs(const struct ptwm_table_maker *maker, const struct ptwm_label_table *table,
-                            uint64_t costs[PTWM_N_BINS])
+                            const uint16_t frequency[PTWM_MAX_LABELS], uint64_t costs[PTWM_N_BINS])
 {
     uint32_t best = 0, label = 0;
     uint64_t exception;
 
     for (uint32_t i = 1; i < table->n_labels; i++)
         best = table->frequency[i] > table->frequency[best] ? i : best;
-    exception = (uint64_t)maker->exception_cost + label_cost(table->frequency[best] / PTWM_FREQUENCY_GRANULE);
+    exception = (uint64_t)maker->exception_cost + label_cost(frequency[best] / PTWM_FREQUENCY_GRANULE);
     for (uint32_t b = 0; b < PTWM_N_BINS; b++)
         costs[b] = exception;
     for (uint32_t k = 0; k < maker->bins->n + 1; k++) {
@@ -171,6 +194,6 @@ void ptwm_label_table_costs(const struct ptwm_table_maker *maker, const struct p
         while (label < table->n_labels && table->symbol[label] < symbol)
             label++;
         if (label < table->n_labels && table->symbol[label] == symbol)
-            costs[bin_of(k)] = label_cost(table->frequency[label] / PTWM_FREQUENCY_GRANULE);
+            costs[bin_of(k)] = label_cost(frequency[label] / PTWM_FREQUENCY_GRANULE);
     }
 }

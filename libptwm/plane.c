@@ -8,8 +8,8 @@
 
 /* ----------------------------------------------------------------------------------------------------- decoding */
 
-static enum ptwm_status decode_symbols(const struct ptwm_tail *tail, const uint8_t *stored, size_t stored_nbytes,
-                                       uint8_t *raw, size_t raw_nbytes, unsigned element_nbytes,
+static enum ptwm_status decode_symbols(const struct ptwm_tail *tail, uint64_t first_element, const uint8_t *stored,
+                                       size_t stored_nbytes, uint8_t *raw, size_t raw_nbytes, unsigned element_nbytes,
                                        const struct ptwm_carried *carried, struct ptwm_bytes *symbols,
                                        struct ptwm_error *error)
 {
@@ -20,7 +20,8 @@ static enum ptwm_status decode_symbols(const struct ptwm_tail *tail, const uint8
     if (ptwm_bytes_scratch(symbols, (uint64_t)n * sizeof *values) == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "%zu symbols", n);
     values = (uint16_t *)(void *)symbols->data;
-    status = ptwm_label_decode(&tail->model, stored, stored_nbytes, values, n, carried->bytes, carried->nbytes, error);
+    status = ptwm_label_decode(&tail->model, first_element, stored, stored_nbytes, values, n, carried->bytes,
+                               carried->nbytes, error);
     if (status != PTWM_OK)
         return status;
     for (size_t i = 0; i < n; i++)
@@ -55,7 +56,8 @@ enum ptwm_status ptwm_plane_decode(const struct ptwm_tail *tail, uint64_t chunk,
     const struct ptwm_byte_codec *bytes_codec;
 
     if (codec == PTWM_CODEC_LABEL_RANS)
-        return decode_symbols(tail, stored, stored_nbytes, raw, raw_nbytes, spec.element_nbytes, carried, symbols, error);
+        return decode_symbols(tail, ptwm_tail_first_element(tail, chunk), stored, stored_nbytes, raw, raw_nbytes,
+                              spec.element_nbytes, carried, symbols, error);
     if (codec == PTWM_CODEC_CARRIED)
         return decode_carried(stored, stored_nbytes, raw, raw_nbytes, carried, error);
     if (codec == PTWM_CODEC_TRIM)
@@ -137,8 +139,9 @@ static enum ptwm_status put_labels(struct attempt *a, struct ptwm_plane_record *
     a->stored->nbytes = a->begin;
     if (ptwm_bytes_reserve(a->stored, ptwm_label_bound(n)) != PTWM_OK)
         return out_of_memory(a);
-    status = ptwm_label_encode(&a->tail->model, a->plan->set, a->plan->classes, a->plan->symbols, n, a->plan->carried,
-                               a->stored->data + a->begin, &stored_nbytes, a->error);
+    status =
+        ptwm_label_encode(&a->tail->model, a->plan->set, a->plan->classes, a->plan->first_element, a->plan->symbols, n,
+                          a->plan->carried, a->stored->data + a->begin, &stored_nbytes, a->error);
     if (status != PTWM_OK)
         return status;
     a->stored->nbytes += stored_nbytes;

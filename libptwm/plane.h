@@ -32,6 +32,7 @@ struct ptwm_plane_plan {
     bool try_zstd;          /* PTWM_METHOD_MICROSCALE: worth an attempt */
     uint32_t set;           /* of the model, for symbol planes; PTWM_NO_SET if the model has none for them */
     const uint8_t *classes; /* of the chunk's units */
+    uint64_t first_element; /* of the chunk in the segment */
     const uint16_t *symbols; /* the plane again, as label rANS wants it */
     const uint8_t *carried;  /* what label rANS is to carry, or NULL */
 };

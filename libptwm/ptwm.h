@@ -124,14 +124,24 @@ enum ptwm_dtype {
     PTWM_DTYPE_F6_E3M2 = 21,
     PTWM_DTYPE_C32 = 22,
     PTWM_DTYPE_C64 = 23,
-    PTWM_DTYPE_C128 = 24
+    PTWM_DTYPE_C128 = 24,
+    PTWM_DTYPE_I4 = 25,
+    PTWM_DTYPE_U4 = 26,
+    PTWM_DTYPE_I2 = 27,
+    PTWM_DTYPE_U2 = 28,
+    PTWM_DTYPE_I1 = 29,
+    PTWM_DTYPE_U1 = 30,
+    PTWM_DTYPE_F8_E4M3_IEEE = 31,
+    PTWM_DTYPE_F8_E3M4 = 32,
+    PTWM_DTYPE_F8_E4M3B11FNUZ = 33,
+    PTWM_DTYPE_BC32 = 34
 };
 
-/* The safetensors name of a dtype ("BF16"), or NULL for PTWM_DTYPE_NONE and unknown codes. */
+/* The name of a dtype, safetensors' where that has one ("BF16"), or NULL for PTWM_DTYPE_NONE and unknown codes. */
 PTWM_API const char *ptwm_dtype_name(uint32_t dtype);
 /* Bits per element, or 0 for PTWM_DTYPE_NONE and unknown codes. */
 PTWM_API uint32_t ptwm_dtype_bits(uint32_t dtype);
-/* The dtype with that safetensors name (NUL-terminated, case-sensitive), or PTWM_DTYPE_NONE. */
+/* The dtype with that name (NUL-terminated, case-sensitive), or PTWM_DTYPE_NONE. */
 PTWM_API uint32_t ptwm_dtype_from_name(const char *name);
 
 /* ------------------------------------------------------------------------------------- memory, I/O, zstd providers */
@@ -412,6 +422,7 @@ struct ptwm_layout_info {
     uint64_t unit;            /* elements of one class; 0 if the chain has no label step */
     uint64_t n_columns;       /* column shifts; 0 if none */
     uint64_t n_sets;          /* sets of label tables */
+    int has_phases;           /* column shifts are in half octaves, with two tables for each class */
 };
 PTWM_API enum ptwm_status ptwm_layout_get_info(const struct ptwm_layout *layout, struct ptwm_layout_info *info);
 

@@ -366,6 +366,7 @@ enum ptwm_status ptwm_layout_get_info(const struct ptwm_layout *layout, struct p
         i.unit = tail->model.unit;
         i.n_columns = tail->model.n_columns;
         i.n_sets = tail->model.n_sets;
+        i.has_phases = tail->model.phase != NULL;
     }
     hand_out(info, &i, sizeof i);
     return PTWM_OK;

@@ -132,7 +132,7 @@ static enum ptwm_status decode_fused(struct chunk_job *job, bool *done, struct p
     uint8_t *decoded;
 
     *done = false;
-    if (!ptwm_fused_serves(chain, job->raw_nbytes) || tail->model.unit % PTWM_UNIT_GRANULE != 0 ||
+    if (!ptwm_fused_serves(chain, &tail->model, job->raw_nbytes) || tail->model.unit % PTWM_UNIT_GRANULE != 0 ||
         records[last].codec != PTWM_CODEC_LABEL_RANS)
         return PTWM_OK;
     for (uint32_t p = 0; p < last; p++)

@@ -1,5 +1,5 @@
 /*
- * Encoding a segment: which chain, which model, which codec for each plane.
+ * Encoding a segment with the best of several chains.
  */
 #ifndef PTWM_SEGMENT_ENCODE_H
 #define PTWM_SEGMENT_ENCODE_H

@@ -195,27 +195,74 @@ uint32_t ptwm_symbols_per_octave(const struct ptwm_step *label)
                                                                           : 1;
 }
 
+/* What an element's low planes take: the bits that are not zero in all of some elements from the first on. */
+static uint32_t low_bits(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
+{
+    const size_t width = chain->label->width, n = (size_t)ptwm_chain_n_elements(chain, spec->nbytes);
+    uint32_t any = 0, bits = 16;
+
+    if (width != 4)
+        return width > 2 ? 8 * (uint32_t)(width - 2) : 0;
+    for (size_t i = 0; i < n && i < BLOCK; i++)
+        any |= ptwm_load16(spec->data + 4 * i);
+    while (bits > 0 && (any & 1) == 0) {
+        any >>= 1;
+        bits--;
+    }
+    return bits;
+}
+
+enum ptwm_status ptwm_column_search_begin(struct ptwm_column_search *search, const struct ptwm_encode_spec *spec,
+                                          const struct ptwm_parsed_chain *chain, uint64_t n_columns, uint64_t n)
+{
+    const struct ptwm_allocator *allocator = spec->context->allocator;
+    const struct ptwm_step *label = chain->label;
+    const uint32_t unit_bits = label->width == 0 ? 4 : label->width == 1 ? 8 : 16;
+
+    memset(search, 0, sizeof *search);
+    search->n_rows = (size_t)(n / n_columns);
+    search->n_columns = (uint32_t)n_columns;
+    search->bits = label->bits;
+    search->step = ptwm_symbols_per_octave(label);
+    search->other_bits = unit_bits - label->bits + low_bits(spec, chain);
+    search->shift = ptwm_alloc(allocator, n_columns, sizeof *search->shift);
+    search->phase = ptwm_alloc(allocator, n_columns, sizeof *search->phase);
+    return search->shift != NULL && search->phase != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+}
+
+enum ptwm_status ptwm_column_search_apply(const struct ptwm_column_search *search, struct ptwm_label_model *model)
+{
+    enum ptwm_status status = PTWM_OK;
+
+    if (search->pays)
+        status = ptwm_label_model_set_shifts(model, search->shift, search->n_columns);
+    if (status == PTWM_OK && search->has_phases)
+        status = ptwm_label_model_set_phases(model, search->phase);
+    return status;
+}
+
+void ptwm_column_search_end(struct ptwm_column_search *search, const struct ptwm_encode_spec *spec)
+{
+    ptwm_release(spec->context->allocator, search->shift, search->n_columns, sizeof *search->shift);
+    ptwm_release(spec->context->allocator, search->phase, search->n_columns, sizeof *search->phase);
+}
+
 /* Looks for column shifts in the segment's first window. */
 static enum ptwm_status find_shifts(struct ptwm_window *w, struct ptwm_error *error)
 {
     const struct ptwm_tail *tail = w->tail;
     const uint64_t n_columns = ptwm_chain_n_elements(&tail->chain, w->spec->row_nbytes);
-    const struct ptwm_allocator *allocator = w->spec->context->allocator;
+    struct ptwm_column_search search;
     enum ptwm_status status;
-    bool pays = false;
-    int16_t *shift;
 
     if (!ptwm_shifts_are_worth_a_look(n_columns, n_elements(w)))
         return PTWM_OK;
-    shift = ptwm_alloc(allocator, n_columns, sizeof *shift);
-    if (shift == NULL)
-        return ptwm_fail(error, PTWM_ERR_MEMORY, "column shifts");
-    status = ptwm_label_find_shifts(allocator, symbols_of(w, w->first_chunk), (size_t)(n_elements(w) / n_columns),
-                                    (uint32_t)n_columns, tail->model.bits, ptwm_symbols_per_octave(tail->chain.label), shift,
-                                    &pays);
-    if (status == PTWM_OK && pays)
-        status = ptwm_label_model_set_shifts(&w->tail->model, shift, (uint32_t)n_columns);
-    ptwm_release(allocator, shift, n_columns, sizeof *shift);
+    status = ptwm_column_search_begin(&search, w->spec, &tail->chain, n_columns, n_elements(w));
+    if (status == PTWM_OK)
+        status = ptwm_label_find_shifts(w->spec->context->allocator, symbols_of(w, w->first_chunk), &search);
+    if (status == PTWM_OK)
+        status = ptwm_column_search_apply(&search, &w->tail->model);
+    ptwm_column_search_end(&search, w->spec);
     return status == PTWM_OK ? PTWM_OK : ptwm_fail(error, status, "column shifts");
 }
 
@@ -223,13 +270,15 @@ static enum ptwm_status find_set(struct ptwm_window *w, struct ptwm_error *error
 {
     struct ptwm_label_model *model = &w->tail->model;
     const uint64_t n = n_elements(w);
+    const struct ptwm_phases phases = ptwm_label_phases(model, ptwm_tail_first_element(w->tail, w->first_chunk));
     struct ptwm_label_set set;
     enum ptwm_status status;
 
     if (ptwm_bytes_scratch(&w->classes, ptwm_ceil_div(n, model->unit)) == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "classes");
     status = ptwm_label_find_set(w->spec->context->allocator, symbols_of(w, w->first_chunk), (size_t)n, model->bits,
-                                 model->unit, &set, w->classes.data, &w->symbols_cost_bits);
+                                 model->unit, model->phase != NULL ? &phases : NULL, &set, w->classes.data,
+                                 &w->symbols_cost_bits);
     if (status == PTWM_OK) {
         w->set = model->n_sets;
         status = ptwm_label_model_add_set(model, &set);

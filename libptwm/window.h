@@ -36,6 +36,15 @@ enum ptwm_status ptwm_window_fill(struct ptwm_window *window, uint64_t first_chu
 
 /* Whether column shifts are worth a look in a window of n elements. */
 bool ptwm_shifts_are_worth_a_look(uint64_t n_columns, uint64_t n);
+/*
+ * Prepares a search for shifts in a window of n elements, the segment's first: everything but the results, for which it
+ * allocates memory that ptwm_column_search_end releases. PTWM_ERR_MEMORY.
+ */
+enum ptwm_status ptwm_column_search_begin(struct ptwm_column_search *search, const struct ptwm_encode_spec *spec,
+                                          const struct ptwm_parsed_chain *chain, uint64_t n_columns, uint64_t n);
+/* Takes over into the model what has been found. PTWM_ERR_MEMORY. */
+enum ptwm_status ptwm_column_search_apply(const struct ptwm_column_search *search, struct ptwm_label_model *model);
+void ptwm_column_search_end(struct ptwm_column_search *search, const struct ptwm_encode_spec *spec);
 /* Symbols per octave: floats whose symbol ends in k bits of mantissa have 2^k; what has no exponent has 1. */
 uint32_t ptwm_symbols_per_octave(const struct ptwm_step *label);
 

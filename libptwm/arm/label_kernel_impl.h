@@ -40,6 +40,23 @@ static inline void load_tables_neon(struct tables_neon *t, const struct ptwm_ker
     t->symbol_high = load_table_neon(table->symbol_high);
 }
 
+/* Bit 5: the phases of 16 lanes from number l of a group on; shifts: of the group's elements. */
+PTWM_INLINE uint8x16_t load_phases_neon(const uint8_t *shifts, size_t l, bool is_bytes)
+{
+    if (is_bytes) { /* bit 0 of the element's shift; of 64, even elements come before odd ones */
+        const uint8x16x2_t pairs = vld2q_u8(shifts + l / 64 * 64 + l % 32 * 2);
+        return vandq_u8(vshlq_n_u8(pairs.val[l / 32 % 2], 5), vdupq_n_u8(PTWM_PHASE));
+    }
+    return vandq_u8(vuzp1q_u8(vld1q_u8(shifts + 2 * l), vld1q_u8(shifts + 2 * l + 16)), vdupq_n_u8(PTWM_PHASE));
+}
+
+/* An entry of each of a table, or of second where an index has bit 5. */
+PTWM_INLINE uint8x16_t look_up_neon(uint8x16x2_t table, const uint8x16x2_t *second, uint8x16_t index)
+{
+    const uint8x16_t found = vqtbl2q_u8(table, index); /* 0 where the index is out of range, as for tbx below */
+    return second != NULL ? vqtbx2q_u8(found, *second, vsubq_u8(index, vdupq_n_u8(PTWM_MAX_LABELS))) : found;
+}
+
 /* The new states of 8 lanes: *high : *low = frequency * high + rank, still without words. */
 static inline void multiply_neon(uint16x8_t frequency, uint16x8_t rank, uint16x8_t *high, uint16x8_t *low)
 {
@@ -50,20 +67,26 @@ static inline void multiply_neon(uint16x8_t frequency, uint16x8_t rank, uint16x8
     *high = vuzp2q_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b));
 }
 
-/* One step of 16 lanes, whose symbols go to out: 16 u16 in the order of lanes. Returns the words left. */
-static inline const uint8_t *step_neon(uint16_t *high, uint16_t *low, const struct tables_neon *t, const uint8_t *words,
-                                       uint16_t *out)
+/*
+ * One step of 16 lanes, whose symbols go to out: 16 u16 in the order of lanes. Returns the words left. has_phases: t[1] has
+ * the second tables, and phase the lanes' phases in bit 5, and no other.
+ */
+PTWM_INLINE const uint8_t *step_neon(uint16_t *high, uint16_t *low, const struct tables_neon *t, bool has_phases,
+                                     uint8x16_t phase, const uint8_t *words, uint16_t *out)
 {
+#define LOOK_UP_NEON(field, index) look_up_neon(t[0].field, has_phases ? &t[1].field : NULL, index)
     static const uint8_t bit[16] = { 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128 };
     const uint16x8_t x0 = vld1q_u16(low), x1 = vld1q_u16(low + 8);
-    const uint8x16_t bucket = vandq_u8(vuzp1q_u8(bytes_of_neon(x0), bytes_of_neon(x1)), vdupq_n_u8(31));
+    const uint8x16_t own = vandq_u8(vuzp1q_u8(bytes_of_neon(x0), bytes_of_neon(x1)), vdupq_n_u8(31));
+    const uint8x16_t bucket = has_phases ? vorrq_u8(own, phase) : own;
     const uint8x16_t x_high = vuzp2q_u8(bytes_of_neon(x0), bytes_of_neon(x1));
-    const uint8x16_t is_alias = vcgeq_u8(x_high, vqtbl2q_u8(t->div_high, bucket));
-    const uint8x16_t label = veorq_u8(bucket, vandq_u8(vqtbl2q_u8(t->other, bucket), is_alias));
-    const uint8x16_t adj_low = vandq_u8(vqtbl2q_u8(t->adj_low, bucket), is_alias);
-    const uint8x16_t adj_high = vandq_u8(vqtbl2q_u8(t->adj_high, bucket), is_alias);
-    const uint8x16_t f_low = vqtbl2q_u8(t->frequency_low, label), f_high = vqtbl2q_u8(t->frequency_high, label);
-    const uint8x16_t s_low = vqtbl2q_u8(t->symbol_low, label), s_high = vqtbl2q_u8(t->symbol_high, label);
+    const uint8x16_t is_alias = vcgeq_u8(x_high, LOOK_UP_NEON(div_high, bucket));
+    const uint8x16_t label = veorq_u8(bucket, vandq_u8(LOOK_UP_NEON(other, bucket), is_alias));
+    const uint8x16_t adj_low = vandq_u8(LOOK_UP_NEON(adj_low, bucket), is_alias);
+    const uint8x16_t adj_high = vandq_u8(LOOK_UP_NEON(adj_high, bucket), is_alias);
+    const uint8x16_t f_low = LOOK_UP_NEON(frequency_low, label), f_high = LOOK_UP_NEON(frequency_high, label);
+    const uint8x16_t place = has_phases ? vandq_u8(label, vdupq_n_u8(31)) : label; /* of symbols there is one table */
+    const uint8x16_t s_low = vqtbl2q_u8(t->symbol_low, place), s_high = vqtbl2q_u8(t->symbol_high, place);
     uint16x8_t h0 = vld1q_u16(high), h1 = vld1q_u16(high + 8), l0, l1, takes0, takes1, w0, w1;
     uint8x16_t bits;
     unsigned k0, k1;
@@ -92,6 +115,7 @@ static inline const uint8_t *step_neon(uint16_t *high, uint16_t *low, const stru
     vst1q_u16(out, words_of_neon(vzip1q_u8(s_low, s_high)));
     vst1q_u16(out + 8, words_of_neon(vzip2q_u8(s_low, s_high)));
     return words;
+#undef LOOK_UP_NEON
 }
 
 struct context_neon {
@@ -218,11 +242,11 @@ static inline void merge_int8_neon(const struct context_neon *c)
     }
 }
 
-PTWM_INLINE size_t decode_neon(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind)
+PTWM_INLINE size_t decode_neon(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind, bool has_phases)
 {
     const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
     uint16_t symbols[PTWM_KERNEL_BLOCK];
-    struct tables_neon tables;
+    struct tables_neon tables[2];
     struct context_neon c;
     size_t done = 0;
 
@@ -230,14 +254,24 @@ PTWM_INLINE size_t decode_neon(struct ptwm_kernel_job *job, size_t n_blocks, enu
     for (; done < n_blocks && job->words <= job->words_limit; done++) {
         const uint8_t *words = job->words;
 
+        c.shifts = job->shifts + job->column * shape.shift_nbytes;
         for (size_t g = 0; g < PTWM_KERNEL_GROUPS; g++) {
-            load_tables_neon(&tables, &job->tables.of8[job->group_class[g]]);
-            for (size_t l = 0; l < PTWM_KERNEL_LANES; l += 16)
-                words = step_neon(job->high + l, job->low + l, &tables, words, symbols + PTWM_KERNEL_LANES * g + l);
+            const struct ptwm_kernel_table8 *of_class = &job->tables.of8[(has_phases ? 2 : 1) * job->group_class[g]];
+            const uint8_t *shifts = c.shifts + PTWM_KERNEL_LANES * g * shape.shift_nbytes;
+            uint8x16_t phase = vdupq_n_u8(0);
+
+            load_tables_neon(&tables[0], of_class);
+            if (has_phases)
+                load_tables_neon(&tables[1], of_class + 1);
+            for (size_t l = 0; l < PTWM_KERNEL_LANES; l += 16) {
+                if (has_phases)
+                    phase = load_phases_neon(shifts, l, ptwm_kernel_is_bytes(kind));
+                words = step_neon(job->high + l, job->low + l, tables, has_phases, phase, words,
+                                  symbols + PTWM_KERNEL_LANES * g + l);
+            }
         }
         c.rest = job->rest;
         c.low_plane = job->low_plane;
-        c.shifts = job->shifts + job->column * shape.shift_nbytes;
         c.out = job->out;
         if (kind == PTWM_KERNEL_REST10)
             merge_rest10_neon(&c);
@@ -260,19 +294,24 @@ PTWM_INLINE size_t decode_neon(struct ptwm_kernel_job *job, size_t n_blocks, enu
     return done;
 }
 
-#define INSTANCE(name, kind)                                                                                      \
+#define INSTANCE(name, kind, has_phases)                                                                          \
     static size_t name(struct ptwm_kernel_job *job, size_t n_blocks)                                              \
     {                                                                                                             \
-        return decode_neon(job, n_blocks, kind);                                                                  \
+        return decode_neon(job, n_blocks, kind, has_phases);                                                      \
     }
-INSTANCE(rest7_neon, PTWM_KERNEL_REST7)
-INSTANCE(rest8_neon, PTWM_KERNEL_REST8)
-INSTANCE(rest7_low_neon, PTWM_KERNEL_REST7_LOW)
-INSTANCE(rest8_low_neon, PTWM_KERNEL_REST8_LOW)
-INSTANCE(rest10_neon, PTWM_KERNEL_REST10)
-INSTANCE(rest3_neon, PTWM_KERNEL_REST3)
-INSTANCE(rest2_neon, PTWM_KERNEL_REST2)
-INSTANCE(int8_neon, PTWM_KERNEL_INT8)
+INSTANCE(rest7_neon, PTWM_KERNEL_REST7, false)
+INSTANCE(rest8_neon, PTWM_KERNEL_REST8, false)
+INSTANCE(rest7_low_neon, PTWM_KERNEL_REST7_LOW, false)
+INSTANCE(rest8_low_neon, PTWM_KERNEL_REST8_LOW, false)
+INSTANCE(rest10_neon, PTWM_KERNEL_REST10, false)
+INSTANCE(rest3_neon, PTWM_KERNEL_REST3, false)
+INSTANCE(rest2_neon, PTWM_KERNEL_REST2, false)
+INSTANCE(int8_neon, PTWM_KERNEL_INT8, false)
+INSTANCE(rest7_phased_neon, PTWM_KERNEL_REST7, true)
+INSTANCE(rest7_low_phased_neon, PTWM_KERNEL_REST7_LOW, true)
+INSTANCE(rest10_phased_neon, PTWM_KERNEL_REST10, true)
+INSTANCE(rest3_phased_neon, PTWM_KERNEL_REST3, true)
+INSTANCE(rest2_phased_neon, PTWM_KERNEL_REST2, true)
 #undef INSTANCE
 
 static const struct ptwm_kernel_set ptwm_kernels_neon = {
@@ -286,5 +325,12 @@ static const struct ptwm_kernel_set ptwm_kernels_neon = {
         { rest3_neon, NULL, NULL },
         { rest2_neon, NULL, NULL },
         { int8_neon, NULL, NULL },
+    },
+    {
+        [PTWM_KERNEL_REST7] = { rest7_phased_neon, NULL, NULL },
+        [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_neon, NULL, NULL },
+        [PTWM_KERNEL_REST10] = { rest10_phased_neon, NULL, NULL },
+        [PTWM_KERNEL_REST3] = { rest3_phased_neon, NULL, NULL },
+        [PTWM_KERNEL_REST2] = { rest2_phased_neon, NULL, NULL },
     },
 };

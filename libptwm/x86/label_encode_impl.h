@@ -15,24 +15,36 @@ AVX512 INLINE __m512i choose(__m512i mask, __m512i a, __m512i b)
     return _mm512_ternarylogic_epi64(mask, a, b, 0xca);
 }
 
+/* Of one phase, or of both. */
 struct tables_512 {
-    __m512i frequency, divisor, reciprocal, shift;
+    __m512i frequency[2], divisor[2], reciprocal[2], shift[2], first_slot[2];
 };
 
-AVX512 INLINE void load_tables_512(struct tables_512 *t, const struct ptwm_label_divisors *d)
+AVX512 INLINE void load_tables_512(struct tables_512 *t, const struct ptwm_class_encoder *class, bool has_phases)
 {
-    t->frequency = _mm512_loadu_si512(d->frequency);
-    t->divisor = _mm512_loadu_si512(d->divisor);
-    t->reciprocal = _mm512_loadu_si512(d->reciprocal);
-    t->shift = _mm512_loadu_si512(d->shift);
+    for (unsigned phase = 0; phase < (has_phases ? 2 : 1); phase++) {
+        const struct ptwm_label_divisors *d = &class[phase].divisors;
+        t->frequency[phase] = _mm512_loadu_si512(d->frequency);
+        t->divisor[phase] = _mm512_loadu_si512(d->divisor);
+        t->reciprocal[phase] = _mm512_loadu_si512(d->reciprocal);
+        t->shift[phase] = _mm512_loadu_si512(d->shift);
+        t->first_slot[phase] = _mm512_loadu_si512(d->first_slot);
+    }
+}
+
+/* The low five bits of a label are an index, or with phases the low six. */
+AVX512 INLINE __m512i look_up_512(const __m512i table[2], bool has_phases, __m512i label)
+{
+    return has_phases ? _mm512_permutex2var_epi16(table[0], label, table[1])
+                      : _mm512_permutexvar_epi16(label, table[0]);
 }
 
 /*
  * Emits words and turns the halves of the states, 32 lanes each, into ranks and quotients. All is done step by step for
  * four vectors: one alone would wait for each result, and processors do not look far enough ahead to find the next.
  */
-AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, const __m512i label[4], __m512i low[4], __m512i high[4],
-                                  uint8_t *words)
+AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, bool has_phases, const __m512i label[4], __m512i low[4],
+                                  __m512i high[4], uint8_t *words)
 {
     const __m512i one = _mm512_set1_epi16(1), zero = _mm512_setzero_si512();
     __m512i divisor[4], shift[4], lower[4], fraction[4], quotient[4], r[4];
@@ -40,7 +52,7 @@ AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, const __m512i labe
 
 #pragma GCC unroll 4
     for (unsigned k = 4; k-- > 0;) {
-        const __mmask32 emits = _mm512_cmpge_epu16_mask(high[k], _mm512_permutexvar_epi16(label[k], t->frequency));
+        const __mmask32 emits = _mm512_cmpge_epu16_mask(high[k], look_up_512(t->frequency, has_phases, label[k]));
         const unsigned n = (unsigned)_mm_popcnt_u32(emits);
         words -= 2 * n;
         _mm512_mask_storeu_epi16(words, (__mmask32)_bzhi_u32(0xffffffff, n),
@@ -50,13 +62,13 @@ AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, const __m512i labe
     }
 #pragma GCC unroll 4
     for (unsigned k = 0; k < 4; k++) {
-        shift[k] = _mm512_permutexvar_epi16(label[k], t->shift);
+        shift[k] = look_up_512(t->shift, has_phases, label[k]);
         high[k] = _mm512_shldv_epi16(high[k], low[k], shift[k]);
         lower[k] = _mm512_sllv_epi16(low[k], shift[k]);
     }
 #pragma GCC unroll 4
     for (unsigned k = 0; k < 4; k++) {
-        const __m512i reciprocal = _mm512_permutexvar_epi16(label[k], t->reciprocal);
+        const __m512i reciprocal = look_up_512(t->reciprocal, has_phases, label[k]);
         fraction[k] = _mm512_mullo_epi16(reciprocal, high[k]);
         quotient[k] = _mm512_mulhi_epu16(reciprocal, high[k]);
     }
@@ -69,7 +81,7 @@ AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, const __m512i labe
     for (unsigned k = 0; k < 4; k++) { /* the carry */
         const __mmask32 carry = _mm512_cmplt_epu16_mask(fraction[k], lower[k]);
         quotient[k] = _mm512_mask_add_epi16(quotient[k], carry, quotient[k], one);
-        divisor[k] = _mm512_permutexvar_epi16(label[k], t->divisor);
+        divisor[k] = look_up_512(t->divisor, has_phases, label[k]);
     }
 #pragma GCC unroll 4
     for (unsigned k = 0; k < 4; k++)
@@ -99,10 +111,10 @@ AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, const __m512i labe
 }
 
 /* The low halves of 32 states from their labels and ranks, with the large table. */
-AVX512 INLINE __m512i invert_32(const struct ptwm_class_encoder *class, __m512i label, __m512i rank)
+AVX512 INLINE __m512i invert_32(const struct ptwm_class_encoder *class, const struct tables_512 *t, bool has_phases,
+                                __m512i label, __m512i rank)
 {
-    const __m512i slot = _mm512_add_epi16(
-        _mm512_permutexvar_epi16(label, _mm512_loadu_si512(class->divisors.first_slot)), _mm512_srli_epi16(rank, 3));
+    const __m512i slot = _mm512_add_epi16(look_up_512(t->first_slot, has_phases, label), _mm512_srli_epi16(rank, 3));
     const __m512i low =
         _mm512_i32gather_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(slot)), (const void *)class->inverse, 2);
     const __m512i high = _mm512_i32gather_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(slot, 1)),
@@ -138,24 +150,37 @@ AVX512 INLINE void store_states_512(struct ptwm_label_states *states, const __m5
     }
 }
 
-/* For classes whose pieces are too many. */
-AVX512 static uint8_t *encode_run_gather_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
-                                                struct ptwm_label_states *states, uint8_t *words)
+AVX512 INLINE uint8_t *encode_run_gather_512(const struct ptwm_class_encoder *class, bool has_phases,
+                                             const uint8_t *labels, size_t n, struct ptwm_label_states *states,
+                                             uint8_t *words)
 {
     __m512i low[4], high[4], label[4];
     struct tables_512 t;
 
-    load_tables_512(&t, &class->divisors);
+    load_tables_512(&t, class, has_phases);
     load_states_512(states, low, high);
     for (size_t i = n; i > 0; i -= LANES) {
         labels_128(labels + i - LANES, label);
-        words = divide_128(&t, label, low, high, words);
+        words = divide_128(&t, has_phases, label, low, high, words);
 #pragma GCC unroll 4
         for (unsigned k = 0; k < 4; k++)
-            low[k] = invert_32(class, label[k], low[k]);
+            low[k] = invert_32(class, &t, has_phases, label[k], low[k]);
     }
     store_states_512(states, low, high);
     return words;
+}
+
+/* For classes whose pieces are too many. */
+AVX512 static uint8_t *encode_run_gather_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                                struct ptwm_label_states *states, uint8_t *words)
+{
+    return encode_run_gather_512(class, false, labels, n, states, words);
+}
+
+AVX512 static uint8_t *encode_phased_run_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                                struct ptwm_label_states *states, uint8_t *words)
+{
+    return encode_run_gather_512(class, true, labels, n, states, words);
 }
 
 struct cells_512 {
@@ -207,7 +232,7 @@ AVX512 INLINE uint8_t *encode_run_512(const struct ptwm_class_encoder *class, un
     struct tables_512 t;
     struct cells_512 c;
 
-    load_tables_512(&t, &class->divisors);
+    load_tables_512(&t, class, false);
     c.first_cell = _mm512_loadu_si512(p->first_cell);
     for (unsigned k = 0; k < 2; k++) {
         c.first_piece[k] = _mm512_loadu_si512(p->first_piece + 64 * k);
@@ -218,7 +243,7 @@ AVX512 INLINE uint8_t *encode_run_512(const struct ptwm_class_encoder *class, un
     load_states_512(states, low, high);
     for (size_t i = n; i > 0; i -= LANES) {
         labels_128(labels + i - LANES, label);
-        words = divide_128(&t, label, low, high, words);
+        words = divide_128(&t, false, label, low, high, words);
         invert_128(&c, n_limits, label, low);
     }
     store_states_512(states, low, high);
@@ -244,19 +269,36 @@ AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class,
  */
 #include "word_shuffles.h"
 
-/* Of labels 0 .. 15 and 16 .. 31, each in both halves; in the order of ptwm_label_divisors.bytes. */
+/* Of labels 0 .. 15 and 16 .. 31, each in both halves; in the order of ptwm_label_divisors.bytes, of one phase or both.
+ */
 struct tables_256 {
-    __m256i bytes[4][2][2];
+    __m256i bytes[2][4][2][2];
 };
 
-/* u16 of 32 labels by their bytes: of labels 0 .. 7 and 16 .. 23, and of the others. */
-AVX2 INLINE void look_up_32(const __m256i table[2][2], __m256i first, __m256i second, __m256i value[2])
-{
-    const __m256i low =
-        _mm256_or_si256(_mm256_shuffle_epi8(table[0][0], first), _mm256_shuffle_epi8(table[0][1], second));
-    const __m256i high =
-        _mm256_or_si256(_mm256_shuffle_epi8(table[1][0], first), _mm256_shuffle_epi8(table[1][1], second));
+/* Bit 7 of an index gives 0: the first table's index has it from 16 on, the second's below. */
+struct index_256 {
+    __m256i first, second;
+    __m256i is_second_phase; /* bit 7 */
+};
 
+/* A byte of each of 32 labels. */
+AVX2 INLINE __m256i look_up_byte_32(const struct tables_256 *t, unsigned phase, unsigned field, unsigned byte,
+                                    const struct index_256 *index)
+{
+    return _mm256_or_si256(_mm256_shuffle_epi8(t->bytes[phase][field][byte][0], index->first),
+                           _mm256_shuffle_epi8(t->bytes[phase][field][byte][1], index->second));
+}
+
+/* u16 of 32 labels by their bytes: of labels 0 .. 7 and 16 .. 23, and of the others. */
+AVX2 INLINE void look_up_32(const struct tables_256 *t, bool has_phases, unsigned field, const struct index_256 *index,
+                            __m256i value[2])
+{
+    __m256i low = look_up_byte_32(t, 0, field, 0, index), high = look_up_byte_32(t, 0, field, 1, index);
+
+    if (has_phases) {
+        low = _mm256_blendv_epi8(low, look_up_byte_32(t, 1, field, 0, index), index->is_second_phase);
+        high = _mm256_blendv_epi8(high, look_up_byte_32(t, 1, field, 1, index), index->is_second_phase);
+    }
     value[0] = _mm256_unpacklo_epi8(low, high);
     value[1] = _mm256_unpackhi_epi8(low, high);
 }
@@ -326,41 +368,52 @@ AVX2 INLINE uint8_t *encode_16(const uint16_t *inverse, __m256i frequency, __m25
 }
 
 /* Codes 32 labels. */
-AVX2 INLINE uint8_t *encode_32(const struct tables_256 *t, const uint16_t *inverse, const uint8_t *labels,
-                               uint16_t *low, uint16_t *high, uint8_t *words)
+AVX2 INLINE uint8_t *encode_32(const struct tables_256 *t, bool has_phases, const uint16_t *inverse,
+                               const uint8_t *labels, uint16_t *low, uint16_t *high, uint8_t *words)
 {
     /* In an order from which unpacking makes that of the lanes. */
-    const __m256i label = _mm256_permute4x64_epi64(
-        _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)labels), _mm256_set1_epi8(PTWM_LABEL_MASK)),
-        0xd8);
-    /* Bit 7 of an index gives 0: the first table's index has it from 16 on, the second's below. */
-    const __m256i first = _mm256_adds_epu8(label, _mm256_set1_epi8(0x70));
-    const __m256i second = _mm256_sub_epi8(label, _mm256_set1_epi8(16));
+    const __m256i all = _mm256_permute4x64_epi64(_mm256_loadu_si256((const __m256i *)(const void *)labels), 0xd8);
+    const __m256i label = _mm256_and_si256(all, _mm256_set1_epi8(PTWM_LABEL_MASK));
+    const struct index_256 index = { _mm256_adds_epu8(label, _mm256_set1_epi8(0x70)),
+                                     _mm256_sub_epi8(label, _mm256_set1_epi8(16)), _mm256_slli_epi16(all, 2) };
     __m256i value[4][2];
 
     for (unsigned k = 0; k < 4; k++)
-        look_up_32(t->bytes[k], first, second, value[k]);
+        look_up_32(t, has_phases, k, &index, value[k]);
     for (unsigned k = 2; k-- > 0;)
         words =
             encode_16(inverse, value[0][k], value[1][k], value[2][k], value[3][k], low + 16 * k, high + 16 * k, words);
     return words;
 }
 
-AVX2 static uint8_t *encode_run_avx2(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
-                                     struct ptwm_label_states *states, uint8_t *words)
+AVX2 INLINE uint8_t *encode_run_256(const struct ptwm_class_encoder *class, bool has_phases, const uint8_t *labels,
+                                    size_t n, struct ptwm_label_states *states, uint8_t *words)
 {
     struct tables_256 t;
 
-    for (unsigned k = 0; k < 4; k++)
-        for (unsigned b = 0; b < 2; b++)
-            for (unsigned half = 0; half < 2; half++)
-                t.bytes[k][b][half] = _mm256_broadcastsi128_si256(
-                    _mm_loadu_si128((const __m128i *)(const void *)(class->divisors.bytes[k][b] + 16 * half)));
+    for (unsigned phase = 0; phase < (has_phases ? 2 : 1); phase++)
+        for (unsigned k = 0; k < 4; k++)
+            for (unsigned b = 0; b < 2; b++)
+                for (unsigned half = 0; half < 2; half++)
+                    t.bytes[phase][k][b][half] = _mm256_broadcastsi128_si256(_mm_loadu_si128(
+                        (const __m128i *)(const void *)(class[phase].divisors.bytes[k][b] + 16 * half)));
     for (size_t i = n; i > 0; i -= LANES)
         for (unsigned j = LANES; j > 0; j -= 32)
-            words = encode_32(&t, class->inverse, labels + i - LANES + j - 32, states->low + j - 32,
+            words = encode_32(&t, has_phases, class->inverse, labels + i - LANES + j - 32, states->low + j - 32,
                               states->high + j - 32, words);
     return words;
+}
+
+AVX2 static uint8_t *encode_run_avx2(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                     struct ptwm_label_states *states, uint8_t *words)
+{
+    return encode_run_256(class, false, labels, n, states, words);
+}
+
+AVX2 static uint8_t *encode_phased_run_avx2(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                            struct ptwm_label_states *states, uint8_t *words)
+{
+    return encode_run_256(class, true, labels, n, states, words);
 }
 
 #undef AVX2

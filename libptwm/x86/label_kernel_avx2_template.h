@@ -26,6 +26,24 @@ TARGET_AVX2 PTWM_INLINE void make_index_avx2(struct index_avx2 *index, const __m
     }
 }
 
+/* The same with phases: bit 7 says in which of two tables; two pshufb more. */
+struct phased_index_avx2 {
+    struct index_avx2 of[2]; /* in the table of phase 0, and of phase 1 */
+};
+
+TARGET_AVX2 PTWM_INLINE void make_phased_index_avx2(struct phased_index_avx2 *index, const __m256i bytes[2])
+{
+    PTWM_UNROLL(2)
+    for (unsigned phase = 0; phase < 2; phase++)
+        PTWM_UNROLL(2)
+    for (unsigned u = 0; u < 2; u++) {
+        const __m256i own = phase == 0 ? bytes[u] : _mm256_xor_si256(bytes[u], _mm256_set1_epi8((char)0x80));
+        /* Saturation keeps bit 7 where it is set. */
+        index->of[phase].first[u] = _mm256_adds_epu8(own, _mm256_set1_epi8(0x70));
+        index->of[phase].second[u] = _mm256_subs_epi8(own, _mm256_set1_epi8(16));
+    }
+}
+
 TARGET_AVX2 PTWM_INLINE void look_up_avx2(__m256i found[2], const uint8_t table[PTWM_MAX_LABELS],
                                           const struct index_avx2 *index)
 {
@@ -36,6 +54,20 @@ TARGET_AVX2 PTWM_INLINE void look_up_avx2(__m256i found[2], const uint8_t table[
     for (unsigned u = 0; u < 2; u++)
         found[u] = _mm256_or_si256(_mm256_shuffle_epi8(first, index->first[u]),
                                    _mm256_shuffle_epi8(second, index->second[u]));
+}
+
+/* An entry of each of a field of two tables. */
+TARGET_AVX2 PTWM_INLINE void look_up_phased_avx2(__m256i found[2], const uint8_t first[PTWM_MAX_LABELS],
+                                                 const uint8_t second[PTWM_MAX_LABELS],
+                                                 const struct phased_index_avx2 *index)
+{
+    __m256i other[2];
+
+    look_up_avx2(found, first, &index->of[0]);
+    look_up_avx2(other, second, &index->of[1]);
+    PTWM_UNROLL(2)
+    for (unsigned u = 0; u < 2; u++)
+        found[u] = _mm256_or_si256(found[u], other[u]);
 }
 
 /* 16 bytes from each of two places. */
@@ -87,39 +119,81 @@ TARGET_AVX2 PTWM_INLINE const uint8_t *advance_avx2(uint16_t *high, uint16_t *lo
     return next[3] + 2 * (unsigned)_mm_popcnt_u32((unsigned)k[3]);
 }
 
+/* Bit 7: the phases of 64 lanes, in the order in which packus puts their buckets. shifts: of these elements. */
+TARGET_AVX2 PTWM_INLINE void load_phases_avx2(__m256i phase[2], const uint8_t *shifts, enum ptwm_kernel_kind kind)
+{
+    if (ptwm_kernel_is_bytes(kind)) { /* bit 0 of the element's shift; even elements come before odd ones */
+        const __m256i a = load_avx2(shifts), b = load_avx2(shifts + 32), even = _mm256_set1_epi16(1);
+        phase[0] = _mm256_packus_epi16(_mm256_and_si256(a, even), _mm256_and_si256(b, even));
+        phase[1] = _mm256_packus_epi16(_mm256_and_si256(_mm256_srli_epi16(a, 8), even),
+                                       _mm256_and_si256(_mm256_srli_epi16(b, 8), even));
+    } else {
+        PTWM_UNROLL(2)
+        for (unsigned u = 0; u < 2; u++)
+            phase[u] =
+                _mm256_packus_epi16(_mm256_and_si256(load_avx2(shifts + 64 * u), _mm256_set1_epi16(PTWM_PHASE)),
+                                    _mm256_and_si256(load_avx2(shifts + 64 * u + 32), _mm256_set1_epi16(PTWM_PHASE)));
+    }
+    PTWM_UNROLL(2)
+    for (unsigned u = 0; u < 2; u++)
+        phase[u] = _mm256_slli_epi16(phase[u], ptwm_kernel_is_bytes(kind) ? 7 : 2);
+}
+
+/* An entry of each of table->field, or of the two tables' if there are phases. */
+#define LOOK_UP_AVX2(found, field, index)                                                                              \
+    (shifts != NULL ? look_up_phased_avx2(found, table[0].field, table[1].field, &phased_##index)                      \
+                    : look_up_avx2(found, table->field, &index))
+
 /*
- * One step of 64 lanes. high and low: of 64 lanes. Their symbols: for bytes symbols[0 .. 1] are those of the 64 elements in
- * order; else symbols[i] are those of 16 lanes.
+ * One step of 64 lanes. high and low: of 64 lanes. Their symbols: for bytes symbols[0 .. 1] are those of the 64
+ * elements in order; else symbols[i] are those of 16 lanes. shifts: of the elements, which have phases; NULL if there
+ * are none.
  */
 TARGET_AVX2 PTWM_INLINE const uint8_t *step_avx2(uint16_t *high, uint16_t *low, const struct ptwm_kernel_table8 *table,
-                                                 const uint8_t *words, enum ptwm_kernel_kind kind, __m256i symbols[4])
+                                                 const uint8_t *shifts, const uint8_t *words,
+                                                 enum ptwm_kernel_kind kind, __m256i symbols[4])
 {
     const __m256i *x = (const __m256i *)(const void *)low;
     __m256i bucket[2], label[2], is_alias[2], adj_low[2], adj_high[2], a[2], b[2], frequency[2], rank[2];
     struct index_avx2 by_bucket, by_label;
+    struct phased_index_avx2 phased_by_bucket, phased_by_label;
 
     PTWM_UNROLL(2)
     for (unsigned u = 0; u < 2; u++)
         bucket[u] = _mm256_packus_epi16(_mm256_and_si256(_mm256_load_si256(x + 2 * u), _mm256_set1_epi16(31)),
                                         _mm256_and_si256(_mm256_load_si256(x + 2 * u + 1), _mm256_set1_epi16(31)));
-    make_index_avx2(&by_bucket, bucket);
-    look_up_avx2(a, table->div_high, &by_bucket);
+    if (shifts != NULL) {
+        load_phases_avx2(a, shifts, kind);
+        PTWM_UNROLL(2)
+        for (unsigned u = 0; u < 2; u++)
+            bucket[u] = _mm256_or_si256(bucket[u], a[u]);
+        make_phased_index_avx2(&phased_by_bucket, bucket);
+    } else {
+        make_index_avx2(&by_bucket, bucket);
+    }
+    LOOK_UP_AVX2(a, div_high, by_bucket);
     PTWM_UNROLL(2)
     for (unsigned u = 0; u < 2; u++) {
         const __m256i x_high = _mm256_packus_epi16(_mm256_srli_epi16(_mm256_load_si256(x + 2 * u), 8),
                                                    _mm256_srli_epi16(_mm256_load_si256(x + 2 * u + 1), 8));
         is_alias[u] = _mm256_cmpeq_epi8(_mm256_max_epu8(x_high, a[u]), x_high);
     }
-    look_up_avx2(b, table->other, &by_bucket);
+    LOOK_UP_AVX2(b, other, by_bucket);
     PTWM_UNROLL(2)
     for (unsigned u = 0; u < 2; u++)
         label[u] = _mm256_xor_si256(bucket[u], _mm256_and_si256(b[u], is_alias[u]));
-    look_up_avx2(adj_low, table->adj_low, &by_bucket);
-    look_up_avx2(adj_high, table->adj_high, &by_bucket);
+    LOOK_UP_AVX2(adj_low, adj_low, by_bucket);
+    LOOK_UP_AVX2(adj_high, adj_high, by_bucket);
     PTWM_UNROLL(2)
     for (unsigned u = 0; u < 2; u++) {
         adj_low[u] = _mm256_and_si256(adj_low[u], is_alias[u]);
         adj_high[u] = _mm256_and_si256(adj_high[u], is_alias[u]);
+    }
+    if (shifts != NULL) {
+        make_phased_index_avx2(&phased_by_label, label);
+        PTWM_UNROLL(2)
+        for (unsigned u = 0; u < 2; u++) /* of symbols there is one table */
+            label[u] = _mm256_and_si256(label[u], _mm256_set1_epi8(31));
     }
     make_index_avx2(&by_label, label);
 
@@ -140,8 +214,8 @@ TARGET_AVX2 PTWM_INLINE const uint8_t *step_avx2(uint16_t *high, uint16_t *low, 
         }
     }
 
-    look_up_avx2(a, table->frequency_low, &by_label);
-    look_up_avx2(b, table->frequency_high, &by_label);
+    LOOK_UP_AVX2(a, frequency_low, by_label);
+    LOOK_UP_AVX2(b, frequency_high, by_label);
     PTWM_UNROLL(2)
     for (unsigned u = 0; u < 2; u++) {
         frequency[0] = _mm256_unpacklo_epi8(a[u], b[u]);
@@ -298,14 +372,16 @@ TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum ptwm_
 
 /* The step and the CRCs' share of pair number pair of a block. */
 TARGET_AVX2 PTWM_INLINE void pair_avx2(struct context_avx2 *c, struct ptwm_kernel_job *job, const uint8_t *classes,
-                                       enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, unsigned rest_bits,
-                                       size_t pair, __m256i symbols[4])
+                                       enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, bool has_phases,
+                                       unsigned rest_bits, size_t pair, __m256i symbols[4])
 {
-    const size_t lanes = 64 * (pair % 2);
+    const size_t lanes = 64 * (pair % 2), n_phases = has_phases ? 2 : 1;
+    const uint8_t *shifts = c->shifts + (ptwm_kernel_is_bytes(kind) ? 64 : 128) * pair;
 
     prefetch_pair(check == PTWM_KERNEL_NO_CRC ? c->words : c->crc.next, c->rest, c->low_plane, rest_bits,
                   kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, pair);
-    c->words = step_avx2(job->high + lanes, job->low + lanes, &job->tables.of8[classes[pair / 2]], c->words, kind, symbols);
+    c->words = step_avx2(job->high + lanes, job->low + lanes, &job->tables.of8[n_phases * classes[pair / 2]],
+                         has_phases ? shifts : NULL, c->words, kind, symbols);
     crc_of_pair(&c->crc, check, rest_bits, c->rest, check == PTWM_KERNEL_CRC_LOW ? c->low_plane : NULL, pair,
                 pair % 2);
 }
@@ -315,7 +391,7 @@ TARGET_AVX2 PTWM_INLINE void pair_avx2(struct context_avx2 *c, struct ptwm_kerne
  * for each, and the words' one, on which everything waits, in memory (measured: 8 % slower).
  */
 TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kernel_job *job, const uint8_t *classes,
-                                        enum ptwm_kernel_kind kind, enum ptwm_kernel_check check)
+                                        enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, bool has_phases)
 {
     __m256i symbols[4];
 
@@ -324,7 +400,7 @@ TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kern
     case PTWM_KERNEL_REST8_LOW:
         PTWM_UNROLL(8)
         for (size_t pair = 0; pair < 8; pair++) {
-            pair_avx2(c, job, classes, kind, check, 8, pair, symbols);
+            pair_avx2(c, job, classes, kind, check, has_phases, 8, pair, symbols);
             pair_rest78_avx2(c, kind, pair, symbols);
         }
         break;
@@ -333,10 +409,10 @@ TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kern
         c->spread[0] = c->spread[1] = _mm256_setzero_si256();
         PTWM_UNROLL(7)
         for (size_t pair = 0; pair < 7; pair++) {
-            pair_avx2(c, job, classes, kind, check, 7, pair, symbols);
+            pair_avx2(c, job, classes, kind, check, has_phases, 7, pair, symbols);
             pair_rest78_avx2(c, kind, pair, symbols);
         }
-        pair_avx2(c, job, classes, kind, check, 7, 7, symbols);
+        pair_avx2(c, job, classes, kind, check, has_phases, 7, 7, symbols);
         last_pair_rest7_avx2(c, kind, symbols);
         break;
     case PTWM_KERNEL_REST10:
@@ -346,38 +422,38 @@ TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kern
                 c->spread[0] = load_avx2(c->rest + 16 * pair);
                 c->spread[1] = load_avx2(c->rest + 16 * pair + 32);
             }
-            pair_avx2(c, job, classes, kind, check, 10, pair, symbols);
+            pair_avx2(c, job, classes, kind, check, has_phases, 10, pair, symbols);
             pair_rest10_avx2(c, pair, pair % 4 == 3, symbols);
         }
         break;
     case PTWM_KERNEL_REST2:
         PTWM_UNROLL(8)
         for (unsigned v = 0; v < 8; v++) {
-            pair_avx2(c, job, classes, kind, check, 2, v, symbols);
+            pair_avx2(c, job, classes, kind, check, has_phases, 2, v, symbols);
             bytes_rest2_avx2(c, v, symbols);
         }
         break;
     default:
         PTWM_UNROLL(3)
         for (size_t v = 0; v < 3; v++) {
-            pair_avx2(c, job, classes, kind, check, 3, v, symbols);
+            pair_avx2(c, job, classes, kind, check, has_phases, 3, v, symbols);
             bytes_rest3_avx2(c, kind, REST3_OUTER, v, symbols);
         }
         PTWM_UNROLL(6)
         for (size_t v = 3; v < 6; v++) {
-            pair_avx2(c, job, classes, kind, check, 3, v, symbols);
+            pair_avx2(c, job, classes, kind, check, has_phases, 3, v, symbols);
             bytes_rest3_avx2(c, kind, REST3_INNER, v, symbols);
         }
-        pair_avx2(c, job, classes, kind, check, 3, 6, symbols);
+        pair_avx2(c, job, classes, kind, check, has_phases, 3, 6, symbols);
         bytes_rest3_avx2(c, kind, REST3_MIDDLE_6, 6, symbols);
-        pair_avx2(c, job, classes, kind, check, 3, 7, symbols);
+        pair_avx2(c, job, classes, kind, check, has_phases, 3, 7, symbols);
         bytes_rest3_avx2(c, kind, REST3_MIDDLE_7, 7, symbols);
         break;
     }
 }
 
 TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind,
-                                           enum ptwm_kernel_check check)
+                                           enum ptwm_kernel_check check, bool has_phases)
 {
     const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
     const uint8_t *classes = job->group_class;
@@ -392,7 +468,7 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
     crc_begin(&c.crc, job);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
-        block_avx2(&c, job, classes, kind, check);
+        block_avx2(&c, job, classes, kind, check, has_phases);
         crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), check == PTWM_KERNEL_CRC_LOW);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;
@@ -412,3 +488,5 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
     crc_finish(&c.crc, job);
     return done;
 }
+
+#undef LOOK_UP_AVX2

@@ -37,37 +37,47 @@ TARGET_AVX512 PTWM_INLINE void store_avx512(const struct context_avx512 *c, uint
         _mm512_storeu_si512(out, x);
 }
 
+/* Entries of table->field, or of two tables' if there are phases. */
+#define LOOK_UP_AVX512(field, index)                                                                                   \
+    (phase != NULL                                                                                                     \
+         ? _mm512_permutex2var_epi16(_mm512_load_si512(table[0].field), index, _mm512_load_si512(table[1].field))      \
+         : _mm512_permutexvar_epi16(index, _mm512_load_si512(table->field)))
+
 /*
  * One step of all lanes; their symbols, each vector's in turn.
  *
- * The four vectors' chains overlap, and what bounds the loop is as much their latency as the number of instructions. So the
- * look-ups by a bucket's own label and by its alias start at once, and the comparison with the threshold only chooses among
- * them, instead of a look-up of the label and then one of its frequency (47 cycles a step; this has 33). Likewise a lane takes
- * a word if the product's high half is zero and the rank's addition does not carry: both are known sooner than the sum is.
- * vpermw looks at an index's low five bits only: a state is an index as it is.
+ * The four vectors' chains overlap, and what bounds the loop is as much their latency as the number of instructions. So
+ * the look-ups by a bucket's own label and by its alias start at once, and the comparison with the threshold only
+ * chooses among them, instead of a look-up of the label and then one of its frequency (47 cycles a step; this has 33).
+ * Likewise a lane takes a word if the product's high half is zero and the rank's addition does not carry: both are
+ * known sooner than the sum is. vpermw looks at an index's low five bits only: a state is an index as it is. With
+ * phases, a class has two tables, and an index its lane's phase in bit 5, from phase[l], whose other bits are of no
+ * account.
  */
 TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                           __m512i symbols[4])
+                                           const __m512i *phase, __m512i symbols[4])
 {
-    const __m512i div = _mm512_load_si512(table->div), adj = _mm512_load_si512(table->adj);
-    const __m512i frequency0 = _mm512_load_si512(table->frequency[0]), symbol0 = _mm512_load_si512(table->symbol[0]);
-    const __m512i frequency1 = _mm512_load_si512(table->frequency[1]), symbol1 = _mm512_load_si512(table->symbol[1]);
-
     PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         const __m512i x = c->low[l];
-        const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, _mm512_permutexvar_epi16(x, div));
-        const __m512i frequency = _mm512_mask_mov_epi16(_mm512_permutexvar_epi16(x, frequency0), is_alias,
-                                                        _mm512_permutexvar_epi16(x, frequency1));
+        const __m512i i = phase != NULL ? select_avx512(_mm512_set1_epi16(31), x, phase[l]) : x;
+        const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, LOOK_UP_AVX512(div, i));
+        const __m512i frequency =
+            _mm512_mask_mov_epi16(LOOK_UP_AVX512(frequency[0], i), is_alias, LOOK_UP_AVX512(frequency[1], i));
         const __m512i offset = _mm512_srli_epi16(x, 5);
-        const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, _mm512_permutexvar_epi16(x, adj));
+        const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, LOOK_UP_AVX512(adj, i));
         const __m512i low = _mm512_add_epi16(_mm512_mullo_epi16(frequency, c->high[l]), rank);
         const __m512i high = _mm512_mulhi_epu16(frequency, c->high[l]);
-        const __mmask32 no_carry = _mm512_cmpge_epu16_mask(low, rank);
-        const __mmask32 takes = _kand_mask32(_mm512_testn_epi16_mask(high, high), no_carry);
+        const __mmask32 carries = _mm512_cmplt_epu16_mask(low, rank);
+        const __mmask32 takes = _kandn_mask32(carries, _mm512_testn_epi16_mask(high, high));
 
-        symbols[l] = _mm512_mask_permutexvar_epi16(_mm512_permutexvar_epi16(x, symbol0), is_alias, x, symbol1);
-        c->high[l] = _mm512_mask_mov_epi16(_mm512_sub_epi16(high, _mm512_set1_epi16(-1)), no_carry, high);
+        /* A label is the bucket's own in both phases, but not its alias. */
+        symbols[l] = _mm512_permutexvar_epi16(x, _mm512_load_si512(table->symbol[0]));
+        if (phase != NULL)
+            symbols[l] = _mm512_mask_mov_epi16(symbols[l], is_alias, LOOK_UP_AVX512(symbol[1], i));
+        else
+            symbols[l] = _mm512_mask_permutexvar_epi16(symbols[l], is_alias, x, _mm512_load_si512(table->symbol[1]));
+        c->high[l] = _mm512_mask_sub_epi16(high, carries, high, _mm512_set1_epi16(-1));
         c->high[l] = _mm512_mask_mov_epi16(c->high[l], takes, low);
         c->low[l] = _mm512_mask_expand_epi16(low, takes, _mm512_loadu_si512(c->words));
         c->words += 2 * (unsigned)_mm_popcnt_u32(takes);
@@ -76,12 +86,32 @@ TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struc
 
 /* The same, with the shifts of group g of the block added. */
 TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                   size_t g, __m512i symbols[4])
+                                                   bool has_phases, size_t g, __m512i symbols[4])
 {
-    step_avx512(c, table, symbols);
+    __m512i shifts[4];
+
     PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++)
-        symbols[l] = _mm512_add_epi16(symbols[l], _mm512_loadu_si512(c->shifts + 256 * g + 64 * l));
+        shifts[l] = _mm512_loadu_si512(c->shifts + 256 * g + 64 * l);
+    step_avx512(c, table, has_phases ? shifts : NULL, symbols);
+    PTWM_UNROLL(4)
+    for (unsigned l = 0; l < 4; l++)
+        symbols[l] = _mm512_add_epi16(symbols[l], shifts[l]);
+}
+
+/* The same for bytes, without the shifts: a phase is bit 0 of an element's, and even elements come before odd ones. */
+TARGET_AVX512 PTWM_INLINE void bytes_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                 bool has_phases, size_t g, __m512i symbols[4])
+{
+    __m512i phase[4];
+
+    PTWM_UNROLL(2)
+    for (unsigned l = 0; l < 2; l++) {
+        const __m512i shifts = _mm512_loadu_si512(c->shifts + 128 * g + 64 * l);
+        phase[2 * l] = _mm512_slli_epi16(shifts, 5);
+        phase[2 * l + 1] = _mm512_srli_epi16(shifts, 3);
+    }
+    step_avx512(c, table, has_phases ? phase : NULL, symbols);
 }
 
 /* Stores vector v of the block, with its low plane if it has one. */
@@ -218,14 +248,14 @@ TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum p
 
 /* Group g of a block with 7 or 8 bits of rest; is_last if it is the last with 7. */
 TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                   enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, size_t g,
-                                                   bool is_last)
+                                                   enum ptwm_kernel_kind kind, enum ptwm_kernel_check check,
+                                                   bool has_phases, size_t g, bool is_last)
 {
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     __m512i symbols[4];
 
     accompany_avx512(c, check, is_7 ? 7 : 8, kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, g);
-    shifted_step_avx512(c, table, g, symbols);
+    shifted_step_avx512(c, table, has_phases, g, symbols);
     pair_rest78_avx512(c, kind, check, 4 * g, symbols);
     if (is_last)
         last_pair_rest7_avx512(c, kind, check, symbols + 2);
@@ -235,26 +265,28 @@ TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, con
 
 /* Group g of a block with 10 bits of rest; g % 2 = odd. */
 TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                   enum ptwm_kernel_check check, size_t g, unsigned odd)
+                                                   enum ptwm_kernel_check check, bool has_phases, size_t g,
+                                                   unsigned odd)
 {
     __m512i symbols[4];
 
     accompany_avx512(c, check, 10, false, g);
     if (!odd)
         c->spread = _mm512_loadu_si512(c->rest + 32 * g);
-    shifted_step_avx512(c, table, g, symbols);
+    shifted_step_avx512(c, table, has_phases, g, symbols);
     pair_rest10_avx512(c, 2 * odd, 4 * g, symbols);
     pair_rest10_avx512(c, 2 * odd + 1, 4 * g + 2, symbols + 2);
 }
 
 /* Group g of a block of bytes. */
 TARGET_AVX512 PTWM_INLINE void group_bytes_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                  enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, unsigned g)
+                                                  enum ptwm_kernel_kind kind, enum ptwm_kernel_check check,
+                                                  bool has_phases, unsigned g)
 {
     __m512i symbols[4];
 
     accompany_avx512(c, check, kind == PTWM_KERNEL_REST2 ? 2 : 3, false, g);
-    step_avx512(c, table, symbols);
+    bytes_step_avx512(c, table, has_phases, g, symbols);
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++)
         if (kind == PTWM_KERNEL_REST2)
@@ -268,37 +300,39 @@ TARGET_AVX512 PTWM_INLINE void group_bytes_avx512(struct context_avx512 *c, cons
 /* One block. classes: of its groups. Loops where groups are alike, so that the instances stay small. */
 TARGET_AVX512 PTWM_INLINE void block_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *tables,
                                             const uint8_t *classes, enum ptwm_kernel_kind kind,
-                                            enum ptwm_kernel_check check)
+                                            enum ptwm_kernel_check check, bool has_phases)
 {
+    const size_t n_phases = has_phases ? 2 : 1;
+
     switch (kind) {
     case PTWM_KERNEL_REST8:
     case PTWM_KERNEL_REST8_LOW:
         for (size_t g = 0; g < 4; g++)
-            group_rest78_avx512(c, &tables[classes[g]], kind, check, g, false);
+            group_rest78_avx512(c, &tables[n_phases * classes[g]], kind, check, has_phases, g, false);
         break;
     case PTWM_KERNEL_REST7:
     case PTWM_KERNEL_REST7_LOW:
         c->spread = _mm512_setzero_si512();
         for (size_t g = 0; g < 3; g++)
-            group_rest78_avx512(c, &tables[classes[g]], kind, check, g, false);
-        group_rest78_avx512(c, &tables[classes[3]], kind, check, 3, true);
+            group_rest78_avx512(c, &tables[n_phases * classes[g]], kind, check, has_phases, g, false);
+        group_rest78_avx512(c, &tables[n_phases * classes[3]], kind, check, has_phases, 3, true);
         break;
     case PTWM_KERNEL_REST10:
         for (size_t g = 0; g < 4; g += 2) {
-            group_rest10_avx512(c, &tables[classes[g]], check, g, 0);
-            group_rest10_avx512(c, &tables[classes[g + 1]], check, g + 1, 1);
+            group_rest10_avx512(c, &tables[n_phases * classes[g]], check, has_phases, g, 0);
+            group_rest10_avx512(c, &tables[n_phases * classes[g + 1]], check, has_phases, g + 1, 1);
         }
         break;
     default:
         PTWM_UNROLL(4)
         for (unsigned g = 0; g < 4; g++)
-            group_bytes_avx512(c, &tables[classes[g]], kind, check, g);
+            group_bytes_avx512(c, &tables[n_phases * classes[g]], kind, check, has_phases, g);
         break;
     }
 }
 
 TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind,
-                                               enum ptwm_kernel_check check)
+                                               enum ptwm_kernel_check check, bool has_phases)
 {
     const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
     const struct ptwm_kernel_table16 *tables = job->tables.of16;
@@ -321,7 +355,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
         c.low_crc = crc32c_expand_512(job->low_crc);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
-        block_avx512(&c, tables, classes, kind, check);
+        block_avx512(&c, tables, classes, kind, check, has_phases);
         crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), false);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;
@@ -348,3 +382,5 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     crc_finish(&c.crc, job);
     return done;
 }
+
+#undef LOOK_UP_AVX512

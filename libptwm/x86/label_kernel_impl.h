@@ -130,20 +130,22 @@ TARGET_CRC PTWM_INLINE void crc_end_of_block(struct crc_context *c, enum ptwm_ke
 
 /* ------------------------------------------------------------------------------------------------- tables */
 
-static void build_tables16(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned position)
+static void build_tables16(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned n_phases,
+                           unsigned position)
 {
-    for (uint32_t i = 0; i < set->n_classes; i++) {
+    for (uint32_t i = 0; i < set->n_classes * n_phases; i++) {
+        const struct ptwm_label_table *class = &set->classes[i / n_phases];
         struct ptwm_kernel_table16 *t = &tables->of16[i];
         struct ptwm_alias_table alias;
 
-        ptwm_alias_build(&alias, &set->classes[i]);
+        ptwm_alias_build(&alias, ptwm_kernel_frequencies(class, i % n_phases));
         memcpy(t->div, alias.div, sizeof t->div);
         memcpy(t->adj, alias.adj, sizeof t->adj);
         for (unsigned part = 0; part < 2; part++)
             for (unsigned b = 0; b < PTWM_MAX_LABELS; b++) {
                 const unsigned label = part == 0 ? b : alias.ali[b];
                 t->frequency[part][b] = alias.frequency[label];
-                t->symbol[part][b] = (uint16_t)(set->classes[i].symbol[label] << position);
+                t->symbol[part][b] = (uint16_t)(class->symbol[label] << position);
             }
     }
 }
@@ -162,30 +164,41 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
 
 #include "label_kernel_avx512_template.h"
 
-#define INSTANCE(target, isa, name, kind, check)                                                                   \
+#define INSTANCE(target, isa, name, kind, check, has_phases)                                                       \
     target static size_t name##_##isa(struct ptwm_kernel_job *job, size_t n_blocks)                               \
     {                                                                                                             \
-        return decode_##isa(job, n_blocks, kind, check);                                                          \
+        return decode_##isa(job, n_blocks, kind, check, has_phases);                                              \
     }
 #define INSTANCES(target, isa)                                                                                    \
-    INSTANCE(target, isa, rest7, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC)                                           \
-    INSTANCE(target, isa, rest7_crc, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC)                                          \
-    INSTANCE(target, isa, rest8, PTWM_KERNEL_REST8, PTWM_KERNEL_NO_CRC)                                           \
-    INSTANCE(target, isa, rest8_crc, PTWM_KERNEL_REST8, PTWM_KERNEL_CRC)                                          \
-    INSTANCE(target, isa, rest7_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC)                                   \
-    INSTANCE(target, isa, rest7_low_crc, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC)                                  \
-    INSTANCE(target, isa, rest7_low_crc_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW)                          \
-    INSTANCE(target, isa, rest8_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_NO_CRC)                                   \
-    INSTANCE(target, isa, rest8_low_crc, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC)                                  \
-    INSTANCE(target, isa, rest8_low_crc_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC_LOW)                          \
-    INSTANCE(target, isa, rest10, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC)                                         \
-    INSTANCE(target, isa, rest10_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC)                                        \
-    INSTANCE(target, isa, rest3, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC)                                           \
-    INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC)                                          \
-    INSTANCE(target, isa, rest2, PTWM_KERNEL_REST2, PTWM_KERNEL_NO_CRC)                                           \
-    INSTANCE(target, isa, rest2_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC)                                          \
-    INSTANCE(target, isa, int8, PTWM_KERNEL_INT8, PTWM_KERNEL_NO_CRC)                                             \
-    INSTANCE(target, isa, int8_crc, PTWM_KERNEL_INT8, PTWM_KERNEL_CRC)
+    INSTANCE(target, isa, rest7, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC, false)                                    \
+    INSTANCE(target, isa, rest7_crc, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC, false)                                   \
+    INSTANCE(target, isa, rest8, PTWM_KERNEL_REST8, PTWM_KERNEL_NO_CRC, false)                                    \
+    INSTANCE(target, isa, rest8_crc, PTWM_KERNEL_REST8, PTWM_KERNEL_CRC, false)                                   \
+    INSTANCE(target, isa, rest7_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC, false)                            \
+    INSTANCE(target, isa, rest7_low_crc, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC, false)                           \
+    INSTANCE(target, isa, rest7_low_crc_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW, false)                   \
+    INSTANCE(target, isa, rest8_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_NO_CRC, false)                            \
+    INSTANCE(target, isa, rest8_low_crc, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC, false)                           \
+    INSTANCE(target, isa, rest8_low_crc_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC_LOW, false)                   \
+    INSTANCE(target, isa, rest10, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC, false)                                  \
+    INSTANCE(target, isa, rest10_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC, false)                                 \
+    INSTANCE(target, isa, rest3, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC, false)                                    \
+    INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC, false)                                   \
+    INSTANCE(target, isa, rest2, PTWM_KERNEL_REST2, PTWM_KERNEL_NO_CRC, false)                                    \
+    INSTANCE(target, isa, rest2_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC, false)                                   \
+    INSTANCE(target, isa, int8, PTWM_KERNEL_INT8, PTWM_KERNEL_NO_CRC, false)                                      \
+    INSTANCE(target, isa, int8_crc, PTWM_KERNEL_INT8, PTWM_KERNEL_CRC, false)                                     \
+    INSTANCE(target, isa, rest7_phased, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC, true)                              \
+    INSTANCE(target, isa, rest7_phased_crc, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC, true)                             \
+    INSTANCE(target, isa, rest7_low_phased, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC, true)                      \
+    INSTANCE(target, isa, rest7_low_phased_crc, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC, true)                     \
+    INSTANCE(target, isa, rest7_low_phased_crc_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW, true)             \
+    INSTANCE(target, isa, rest10_phased, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC, true)                            \
+    INSTANCE(target, isa, rest10_phased_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC, true)                           \
+    INSTANCE(target, isa, rest3_phased, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC, true)                              \
+    INSTANCE(target, isa, rest3_phased_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC, true)                             \
+    INSTANCE(target, isa, rest2_phased, PTWM_KERNEL_REST2, PTWM_KERNEL_NO_CRC, true)                              \
+    INSTANCE(target, isa, rest2_phased_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC, true)
 #define KERNEL_SET(build_tables, isa)                                                                             \
     {                                                                                                             \
         build_tables,                                                                                             \
@@ -198,6 +211,14 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
             { rest3_##isa, rest3_crc_##isa, NULL },                                                               \
             { rest2_##isa, rest2_crc_##isa, NULL },                                                               \
             { int8_##isa, int8_crc_##isa, NULL },                                                                 \
+        },                                                                                                        \
+        {                                                                                                         \
+            [PTWM_KERNEL_REST7] = { rest7_phased_##isa, rest7_phased_crc_##isa, NULL },                           \
+            [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_##isa, rest7_low_phased_crc_##isa,                       \
+                                        rest7_low_phased_crc_low_##isa },                                         \
+            [PTWM_KERNEL_REST10] = { rest10_phased_##isa, rest10_phased_crc_##isa, NULL },                        \
+            [PTWM_KERNEL_REST3] = { rest3_phased_##isa, rest3_phased_crc_##isa, NULL },                           \
+            [PTWM_KERNEL_REST2] = { rest2_phased_##isa, rest2_phased_crc_##isa, NULL },                           \
         },                                                                                                        \
     }
 

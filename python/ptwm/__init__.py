@@ -13,6 +13,9 @@ from ptwm.chains import STANDARD, Chain
 from ptwm.random_access import TensorEntry, TensorIndex
 from ptwm.sharding import Method, Writer
 
+# Under this name code that used safetensors catches it.
+SafetensorError = PtwmError
+
 __all__ = [
     "STANDARD",
     "Chain",
@@ -20,6 +23,7 @@ __all__ = [
     "IntegrityError",
     "Method",
     "PtwmError",
+    "SafetensorError",
     "TensorEntry",
     "TensorIndex",
     "Writer",

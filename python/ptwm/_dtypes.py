@@ -27,9 +27,9 @@ class Dtype:
     code
         Its number in files.
     name
-        Its name in .safetensors files, such as "BF16".
+        Its name in files, such as "BF16": that of .safetensors files where those have the type.
     bits
-        Bits per element; 4 and 6 are packed in files.
+        Bits per element; fewer than 8 are packed in files.
     numpy_name
         Its name in numpy or ml_dtypes; None if neither has it.
     torch_name
@@ -74,9 +74,20 @@ _NAMES: tuple[tuple[str, str | None, str | None], ...] = (
     ("F4", "float4_e2m1fn", "float4_e2m1fn_x2"),
     ("F6_E2M3", "float6_e2m3fn", None),
     ("F6_E3M2", "float6_e3m2fn", None),
-    ("C32", None, "complex32"),
+    ("C32", "complex32", "complex32"),
     ("C64", "complex64", "complex64"),
     ("C128", "complex128", "complex128"),
+    # torch's own int4 and its like are names without arithmetic, and not packed: no pendants of these.
+    ("I4", "int4", None),
+    ("U4", "uint4", None),
+    ("I2", "int2", None),
+    ("U2", "uint2", None),
+    ("I1", "int1", None),
+    ("U1", "uint1", None),
+    ("F8_E4M3_IEEE", "float8_e4m3", None),
+    ("F8_E3M4", "float8_e3m4", None),
+    ("F8_E4M3B11FNUZ", "float8_e4m3b11fnuz", None),
+    ("BC32", "bcomplex32", "bcomplex32"),
 )
 _PAIRS = {"float4_e2m1fn_x2"}
 
@@ -93,6 +104,9 @@ _BY_NAME: dict[str, Dtype] = {
 }
 
 
+_BY_TORCH_NAME: dict[str, Dtype] = {dtype.torch_name: dtype for dtype in DTYPES if dtype.torch_name is not None}
+
+
 def spelling(code: int) -> str | None:
     """How a dtype's code is shown: its safetensors name, None for no dtype, and something readable for others."""
     if code == lib.PTWM_DTYPE_NONE:
@@ -100,13 +114,17 @@ def spelling(code: int) -> str | None:
     return BY_CODE[code].name if code in BY_CODE else f"UNKNOWN_{code}"
 
 
+def _is_torch(spec: Any) -> bool:
+    # Who holds such an object has imported its module; so below.
+    torch_module = sys.modules.get("torch")
+    return torch_module is not None and isinstance(spec, torch_module.dtype)
+
+
 def _name_of(spec: Any) -> str:
     """The name of a dtype that is given as a name, a torch.dtype, a numpy dtype or a numpy scalar type."""
     if isinstance(spec, str):
         return spec.removeprefix("torch.")
-    # Who holds such an object has imported its module.
-    torch_module = sys.modules.get("torch")
-    if torch_module is not None and isinstance(spec, torch_module.dtype):
+    if _is_torch(spec):
         return str(spec).removeprefix("torch.")
     numpy_module = sys.modules.get("numpy")
     if numpy_module is not None:
@@ -124,7 +142,8 @@ def resolve(spec: Any) -> tuple[Dtype, int]:
     a dtype, ValueError if it names none that the format has. The byte order of a numpy dtype does not matter here.
     """
     name = _name_of(spec)
-    dtype = _BY_NAME.get(name)
+    # torch's int4 and numpy's, which is ml_dtypes', share a name and nothing else.
+    dtype = (_BY_TORCH_NAME if _is_torch(spec) else _BY_NAME).get(name)
     if dtype is None:
         raise ValueError(f"unknown dtype {name!r}")
     return dtype, 2 if name in _PAIRS else 1
@@ -148,6 +167,11 @@ def logical_shape(shape: Iterable[int], elements_per_item: int = 1) -> tuple[int
 def is_big_endian(dtype: np.dtype[Any]) -> bool:
     """Whether a numpy dtype's elements are stored with the most significant byte first."""
     return dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big")
+
+
+def swapped_nbytes(dtype: Dtype) -> int:
+    """The bytes of what is reversed between byte orders: an element, or half of a complex one."""
+    return max(dtype.bits // (16 if dtype.name.lstrip("B").startswith("C") else 8), 1)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ptwm._library import ffi, lib, new_struct, none_or
+from ptwm._library import ffi, lib, new_struct, none_or, take_raised
 
 __all__ = ["FormatError", "IntegrityError", "PtwmError", "exception", "new_error"]
 
@@ -62,8 +62,8 @@ def exception(
     tensor: str | None = None,
     name_of: Callable[[int], str | None] | None = None,
     writing: bool = False,
-) -> Exception:
-    """The exception to raise for a status that is not PTWM_OK.
+) -> BaseException:
+    """The exception to raise for a status that is not PTWM_OK: what a callback raised, or what the status means.
 
     Parameters
     ----------
@@ -78,6 +78,9 @@ def exception(
     """
     if status == lib.PTWM_ERR_IO:
         return _os_error(error, path)
+    raised = take_raised() if status == lib.PTWM_ERR_ZSTD else None
+    if raised is not None:
+        return raised
     if tensor is None and name_of is not None and error is not None and error.tensor != lib.PTWM_NONE:
         tensor = name_of(error.tensor)
     kind = _READING.get(status, FormatError)

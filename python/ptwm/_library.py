@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from typing import Any
 
 from ptwm._ptwm import ffi, lib
 
-__all__ = ["ffi", "lib", "new_struct", "none_or", "path_to_c", "thread_count", "to_bytes", "zstd_provider"]
+__all__ = [
+    "ffi",
+    "lib",
+    "new_struct",
+    "none_or",
+    "path_to_c",
+    "take_raised",
+    "thread_count",
+    "to_bytes",
+    "zstd_provider",
+]
 
 MAX_THREADS = 1024
 
@@ -73,8 +84,25 @@ def _decompressor() -> Any:
     return _zstd.decompressor
 
 
+# What callbacks raised that is no failure of zstd's, such as KeyboardInterrupt and MemoryError, until the call that
+# made C call them fails for it.
+_raised: deque[BaseException] = deque()
+
+
+def take_raised() -> BaseException | None:
+    """What a zstd callback raised, for whoever turns its failure into an exception; once."""
+    try:
+        raised = _raised.pop()
+    except IndexError:
+        return None
+    _raised.clear()  # what other threads raised belonged to the same failure
+    return raised
+
+
 def _failed(exception: Any, value: Any, traceback: Any) -> int:
     """What a callback that raised answers; C turns it into a status, so nothing is to be printed."""
+    if not isinstance(value, Exception) or isinstance(value, (MemoryError, ImportError)):
+        _raised.append(value)
     return 1
 
 

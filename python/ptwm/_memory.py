@@ -71,7 +71,7 @@ class Memory:
         try:
             if self.nbytes == 0:
                 return numpy.empty(shape, element)
-            flat = numpy.frombuffer(ffi.buffer(self.pointer, self.nbytes), numpy.uint8)
+            flat = self.raw()
             if dtype.is_packed:
                 flat = unpack(flat, dtype.bits)
             return flat.view(element).reshape(shape)
@@ -88,37 +88,33 @@ class Memory:
         element, shape = torch_layout(dtype, shape)
         try:
             if self.nbytes == 0:
-                return torch.empty(shape, dtype=element)
+                return torch.empty(shape, dtype=element, device="cpu")
             return torch.frombuffer(ffi.buffer(self.pointer, self.nbytes), dtype=element).reshape(shape)
         except (RuntimeError, OverflowError) as error:
             raise PtwmError(f"shape {shape} is more than torch can hold: {error}") from error
 
-    def items(self, element: torch.dtype) -> np.ndarray[Any, Any]:
-        """A flat numpy array over the memory, whose opaque items are as large as the torch dtype's."""
+    def raw(self) -> np.ndarray[Any, Any]:
+        """A flat numpy array of bytes over the memory."""
         import numpy
 
-        kind = f"V{element.itemsize}"
-        return numpy.frombuffer(ffi.buffer(self.pointer, self.nbytes), kind) if self.nbytes else numpy.empty(0, kind)
+        if self.nbytes == 0:
+            return numpy.empty(0, numpy.uint8)
+        return numpy.frombuffer(ffi.buffer(self.pointer, self.nbytes), numpy.uint8)
 
 
 def tensor_of_items(items: Any, element: torch.dtype) -> torch.Tensor:
-    """A torch tensor of an array (or scalar) that `Memory.items` led to; over its memory if it is contiguous."""
+    """A torch tensor of an array of items as large as its own; over its memory if it is contiguous."""
     import numpy
     import torch
 
     items = numpy.asarray(items, order="C")
     if items.size == 0:
-        return torch.empty(items.shape, dtype=element)
+        return torch.empty(items.shape, dtype=element, device="cpu")
     return torch.frombuffer(items.reshape(-1).view(numpy.uint8), dtype=element).reshape(items.shape)
 
 
-def to_device(tensor: torch.Tensor, device: Any) -> torch.Tensor:
-    """A tensor moved to a device; None: as it is."""
-    return tensor if device is None else tensor.to(device)
-
-
-# Tensors below this size share arenas: the library gives larger ones pages of their own. An arena is what one tensor that
-# is kept can keep alive of others.
+# Tensors below this size share arenas: the library gives larger ones pages of their own. An arena is what one tensor
+# that is kept can keep alive of others.
 _SMALL_NBYTES = 2 << 20
 _ARENA_NBYTES = 8 << 20
 _ALIGNMENT = 64
@@ -129,9 +125,9 @@ def _part(arena: Any, offset: int) -> Any:
     return ffi.gc(arena + offset, lambda _, arena=arena: None)
 
 
-# Freed blocks of pages, (size, address), oldest first. Who loads models in turn gets pages that the system need not clear
-# again, which takes longer than decoding. Destructors run at any time in any thread, so there is no lock: each operation on
-# the deque is atomic.
+# Freed blocks of pages, (size, address), oldest first. Who loads models in turn gets pages that the system need not
+# clear again, which takes longer than decoding. Destructors run at any time in any thread, so there is no lock: each
+# operation on the deque is atomic.
 _spare: deque[tuple[int, int]] = deque()
 _SPARE_NBYTES = 64 << 20
 
@@ -148,7 +144,7 @@ def _allocate(nbytes: int) -> Any:
 
 
 def _take_spare(nbytes: int) -> int | None:
-    for block in tuple(_spare):
+    for block in tuple(_spare) if nbytes >= _SMALL_NBYTES else ():
         if block[0] == nbytes:
             try:
                 _spare.remove(block)
@@ -300,4 +296,5 @@ def little_endian(array: Any) -> Any:
     array = numpy.asarray(array, order="C")
     if not is_big_endian(array.dtype):
         return array
-    return array.byteswap().view(array.dtype.newbyteorder("<"))
+    # Not byteswap(), which for complex32 of ml_dtypes 0.6 is not what its other byte order means.
+    return array.astype(array.dtype.newbyteorder("<"))

@@ -1,4 +1,4 @@
-"""Elements of 4 and 6 bits: one a byte in memory (as ml_dtypes holds them), packed in files.
+"""Elements of 1, 2, 4 and 6 bits: one a byte in memory (as ml_dtypes holds them), packed in files.
 
 A file's bytes are a bit stream that fills each byte from its least significant bit, the first element lowest.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Elements per group of whole bytes, and the bytes of such a group.
-GROUPS = {4: (2, 1), 6: (4, 3)}
+GROUPS = {1: (8, 1), 2: (4, 1), 4: (2, 1), 6: (4, 3)}
 
 
 def pack(elements: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:

@@ -11,13 +11,13 @@ import json
 import mmap
 import os
 import reprlib
-import secrets
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ptwm._errors import FormatError
+from ptwm._files import atomic_output
 
 # Bits per element of the data types that safetensors knows.
 DTYPE_BITS = {
@@ -179,6 +179,27 @@ def _is_unicode(text: str) -> bool:
 # ---------------------------------------------------------------------------------------------------- reading a file
 
 
+_TOO_SHORT = "not a .safetensors file: shorter than 8 bytes"
+
+
+def read_header(read: Callable[[int, int], bytes], file_nbytes: int) -> tuple[bytes, Header]:
+    """The header of a file whose bytes read(offset, nbytes) gives: its own bytes, and parsed.
+
+    Checks everything about the file but its tensors' contents. Raises SafetensorsError.
+    """
+    if file_nbytes < 8:
+        raise SafetensorsError(_TOO_SHORT)
+    nbytes = int.from_bytes(read(0, 8), "little")
+    if nbytes > MAX_HEADER_NBYTES or nbytes > file_nbytes - 8:
+        raise SafetensorsError("not a .safetensors file: its first 8 bytes are not the length of a header")
+    raw = read(8, nbytes)
+    header = parse_header(raw)
+    present = file_nbytes - 8 - nbytes
+    if present != header.data_nbytes:
+        raise SafetensorsError(f"the header describes {header.data_nbytes} bytes of data, the file holds {present}")
+    return raw, header
+
+
 class SafetensorsFile:
     """A .safetensors file, mapped. A context manager.
 
@@ -192,8 +213,8 @@ class SafetensorsFile:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise self._error("not a regular file")
-            if status.st_size < 8:
-                raise self._error("not a .safetensors file: shorter than 8 bytes")
+            if status.st_size < 8:  # what is empty cannot be mapped
+                raise self._error(_TOO_SHORT)
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
             self._parse()
@@ -202,18 +223,13 @@ class SafetensorsFile:
             raise
 
     def _parse(self) -> None:
-        nbytes = int.from_bytes(self._map[:8], "little")
-        if nbytes > MAX_HEADER_NBYTES or nbytes > len(self._map) - 8:
-            raise self._error("not a .safetensors file: its first 8 bytes are not the length of a header")
-        self.header_bytes = self._map[8 : 8 + nbytes]
         try:
-            self.header = parse_header(self.header_bytes)
+            self.header_bytes, self.header = read_header(
+                lambda offset, nbytes: self._map[offset : offset + nbytes], len(self._map)
+            )
         except SafetensorsError as error:
             raise self._error(str(error)) from None
-        self._data_offset = 8 + nbytes
-        present = len(self._map) - self._data_offset
-        if present != self.header.data_nbytes:
-            raise self._error(f"the header describes {self.header.data_nbytes} bytes of data, the file holds {present}")
+        self._data_offset = 8 + len(self.header_bytes)
 
     def _error(self, message: str) -> SafetensorsError:
         return SafetensorsError(f"{self.path}: {message}")
@@ -274,49 +290,6 @@ def canonical_header(
     return raw + b" " * (-len(raw) % 8)
 
 
-@contextlib.contextmanager
-def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file that appears at path, complete and on the disk, when the block ends; not at all if it raises."""
-    with temporary_beside(path) as temporary:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with open(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        publish(temporary, path)
-
-
-@contextlib.contextmanager
-def temporary_beside(path: str | os.PathLike[str]) -> Iterator[str]:
-    """An unused name in path's directory. What is left under it when the block ends is removed.
-
-    Errors of the operating system about it become errors about path, which is what the user knows.
-    """
-    temporary = os.path.join(os.path.dirname(os.fspath(path)), f".ptwm-{secrets.token_hex(8)}.tmp")
-    try:
-        yield temporary
-    except OSError as error:
-        if error.filename == temporary:
-            error.filename, error.filename2 = os.fspath(path), None
-        raise
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
-def publish(temporary: str, path: str | os.PathLike[str]) -> None:
-    """Rename a finished file to its real name, so that the name survives a power cut too."""
-    os.replace(temporary, path)
-    if hasattr(os, "O_DIRECTORY"):
-        # The file is in place whatever happens here; some file systems cannot sync a directory.
-        with contextlib.suppress(OSError):
-            descriptor = os.open(os.path.dirname(os.fspath(path)) or ".", os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-
-
 def write_file(path: str | os.PathLike[str], header: bytes, blocks: Iterable[bytes | memoryview]) -> int:
     """Write a .safetensors file atomically from its header and the tensors' bytes in order; returns its length."""
     with atomic_output(path) as file:
@@ -347,8 +320,11 @@ def restorable_header(index: Any) -> bytes:
     return header
 
 
-def restorable_tensors(index: Any, header: bytes) -> list[Tensor]:
-    """The tensors of a restorable_header in the order of their data, checked to be those of the index."""
+def restorable_tensors(index: Any, header: bytes, complete: bool = True) -> list[Tensor]:
+    """The tensors of a restorable_header in the order of their data, checked to be those of the index.
+
+    If it is not to be `complete`, the index may have more of them.
+    """
     try:
         tensors = parse_header(header).tensors
     except SafetensorsError as error:
@@ -362,7 +338,7 @@ def restorable_tensors(index: Any, header: bytes) -> list[Tensor]:
             )
         if (entry.dtype, tuple(entry.shape or ())) != (tensor.dtype, tensor.shape) or entry.nbytes != tensor.nbytes:
             raise SafetensorsError(f"{index.path}: the source's header contradicts the tensor {quoted(tensor.name)}")
-    for name in entries:
+    for name in entries if complete else ():
         raise SafetensorsError(f"{index.path}: the source's header lacks the tensor {quoted(name)}")
     return tensors
 

@@ -11,8 +11,9 @@ import numpy as np
 from ptwm._dtypes import resolve
 from ptwm._memory import little_endian
 from ptwm._packing import pack
-from ptwm.random_access import TensorIndex
-from ptwm.sharding.writer import Method, Writer
+from ptwm.random_access.opening import open_buffer, open_tensors
+from ptwm.sharding.options import EncodingOptions, Method
+from ptwm.sharding.writer import Writer
 
 __all__ = ["load", "load_file", "save", "save_file"]
 
@@ -25,13 +26,13 @@ def load_file(
     max_nbytes: int | None = None,
     threads: int | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """All tensors of a file as numpy arrays, in the order of writing.
+    """All tensors of a file, a .ptwm or a .safetensors one, or a directory of them, in the order of writing.
 
     Arrays own their memory and are writable; bf16, fp8, fp6 and fp4 are dtypes of ml_dtypes. `backend`, `threads`,
     `check` and `max_nbytes` (which bounds the sum) are as in `TensorIndex`, and so are the errors. TypeError if a
     tensor has no dtype or one that numpy lacks: use `TensorIndex.get_bytes`.
     """
-    with TensorIndex(filename, backend=backend, threads=threads) as index:
+    with open_tensors(filename, backend=backend, threads=threads) as index:
         return index._load_arrays(check, max_nbytes)
 
 
@@ -39,7 +40,7 @@ def load(
     data: bytes, *, check: str = "crc", max_nbytes: int | None = None, threads: int | None = None
 ) -> dict[str, np.ndarray[Any, Any]]:
     """The same for a file that is in memory."""
-    with TensorIndex.from_buffer(data, threads=threads) as index:
+    with open_buffer(data, threads=threads) as index:
         return index._load_arrays(check, max_nbytes)
 
 
@@ -68,7 +69,7 @@ def save(
 ) -> bytes:
     """The file that `save_file` writes, as bytes."""
     _check(tensor_dict)
-    with Writer._in_memory(metadata, threads) as writer:
+    with Writer._in_memory(metadata, EncodingOptions(threads)) as writer:
         _add_all(writer, tensor_dict)
         return writer._finish_bytes()
 

@@ -10,8 +10,11 @@ from typing import Any
 import torch
 
 from ptwm._dtypes import resolve
-from ptwm.random_access import TensorIndex
-from ptwm.sharding.writer import Method, Writer
+from ptwm._load_model import load_into_model
+from ptwm.random_access.devices import or_none
+from ptwm.random_access.opening import open_buffer, open_tensors
+from ptwm.sharding.options import EncodingOptions, Method
+from ptwm.sharding.writer import Writer
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
 
@@ -25,14 +28,14 @@ def load_file(
     max_nbytes: int | None = None,
     threads: int | None = None,
 ) -> dict[str, torch.Tensor]:
-    """All tensors of a file, in the order of writing, on a device.
+    """All tensors of a file, a .ptwm or a .safetensors one, or a directory of them, in the order of writing.
 
     Each has a storage of its own, of exactly its size. `backend`, `threads`, `check` and `max_nbytes` (which bounds the
     sum) are as in `TensorIndex`, and so are the errors. TypeError if a tensor has no dtype or one that torch lacks: use
     `TensorIndex.get_bytes`.
     """
-    with TensorIndex(filename, backend=backend, threads=threads) as index:
-        return _load(index, device, check, max_nbytes)
+    with open_tensors(filename, backend=backend, threads=threads) as index:
+        return index._load_tensors(or_none(device), check, max_nbytes)
 
 
 def load(
@@ -44,8 +47,8 @@ def load(
     threads: int | None = None,
 ) -> dict[str, torch.Tensor]:
     """The same for a file that is in memory."""
-    with TensorIndex.from_buffer(data, threads=threads) as index:
-        return _load(index, device, check, max_nbytes)
+    with open_buffer(data, threads=threads) as index:
+        return index._load_tensors(or_none(device), check, max_nbytes)
 
 
 def save_file(
@@ -73,7 +76,7 @@ def save(
 ) -> bytes:
     """The file that `save_file` writes, as bytes."""
     _check(tensors)
-    with Writer._in_memory(metadata, threads) as writer:
+    with Writer._in_memory(metadata, EncodingOptions(threads)) as writer:
         _add_all(writer, tensors)
         return writer._finish_bytes()
 
@@ -106,44 +109,22 @@ def load_model(
 ) -> tuple[list[str], list[str]]:
     """Loads a file into a module's parameters and buffers, which stay tied where they are.
 
+    Opens what `load_file` opens. Parameters and buffers that are in the CPU's memory and of the file's dtype are
+    decoded where they are, without a copy; others are converted, by way of `device`. If an error is raised after
+    decoding has begun, the module's content is undefined.
+
     Returns the module's names that the file lacks and the file's names that the module lacks, sorted. A name is not
-    missing if another that is tied to it is in the file, as in files that come from safetensors.
+    missing if another that is tied to it is in the file, as in files that come from safetensors. If the file has
+    tensors that differ for names that the module ties, it gets the first, and the names of the others count as
+    unexpected.
 
     Raises
     ------
     RuntimeError
         Shapes differ, or `strict` and one of the two lists is not empty.
     """
-    tensors = load_file(filename, device, backend, check=check, threads=threads)
-    ties = _ties(model.state_dict())
-    result = model.load_state_dict(tensors, strict=False)
-    loaded = {ties[name] for name in tensors if name in ties}
-    missing = sorted(name for name in result.missing_keys if ties.get(name) not in loaded)
-    unexpected = sorted(result.unexpected_keys)
-    if strict and (missing or unexpected):
-        raise RuntimeError(
-            f"{os.fspath(filename)} does not fit {type(model).__name__}: missing {missing}, unexpected {unexpected}"
-        )
-    return missing, unexpected
-
-
-def _ties(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """For each tensor that has memory something that is equal for those that are the same memory seen the same way."""
-    return {
-        name: (tensor.device, tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
-        for name, tensor in tensors.items()
-        if isinstance(tensor, torch.Tensor) and tensor.numel() and tensor.device.type != "meta"
-    }
-
-
-def _load(
-    index: TensorIndex, device: str | int | torch.device, check: str, max_nbytes: int | None
-) -> dict[str, torch.Tensor]:
-    if torch.device(device).type == "cpu":
-        return index._load_tensors(check, max_nbytes)
-    # Only two batches are in the CPU's memory at a time.
-    index._check_total(max_nbytes)
-    return dict(index.stream_tensors(device=device, check=check))
+    with open_tensors(filename, backend=backend, threads=threads) as index:
+        return load_into_model(index, model, strict, or_none(device), check)
 
 
 def _check(tensors: Mapping[str, Any]) -> None:

@@ -458,7 +458,7 @@ static void label_coding(void)
             classes[u] = (uint8_t)below(set.n_classes);
             random_labels(&set.classes[classes[u]], labels + u * unit, m);
         }
-        CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set), PTWM_OK);
+        CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set, false), PTWM_OK);
         for (uint32_t z = 0; z < set.n_classes; z++) {
             const unsigned n_limits = encoder.by_class[z].pieces.n_limits;
             few_limits = few_limits || n_limits <= 2;

@@ -58,22 +58,52 @@ static void begin_model(struct ptwm_label_model *model, unsigned bits, unsigned 
     model->unit = unit;
 }
 
-/* A random legal table, sometimes extreme. */
+/* Random legal frequencies, sometimes extreme. */
+static void random_frequencies(uint16_t *frequency, uint32_t n_labels)
+{
+    uint32_t left = 8192;
+    for (uint32_t i = 0; i < n_labels; i++) {
+        uint32_t others = n_labels - 1 - i, f;
+        f = others == 0 ? left : random_below(4) == 0 ? 1 : 1 + random_below((left - others) / (random_below(8) + 1));
+        f = f > left - others ? left - others : f;
+        frequency[i] = (uint16_t)(8 * f);
+        left -= f;
+    }
+}
+
 static void random_table(struct ptwm_label_table *table, unsigned bits)
 {
-    uint32_t most = 1u << bits < 32 ? 1u << bits : 32, left = 8192, symbol = 0;
+    uint32_t most = 1u << bits < 32 ? 1u << bits : 32, symbol = 0;
     uint32_t spread = ((1u << bits) - most) / most;
     memset(table, 0, sizeof(*table));
     table->n_labels = 2 + random_below(most - 1);
     for (uint32_t i = 0; i < table->n_labels; i++) {
-        uint32_t others = table->n_labels - 1 - i, f;
         symbol += spread > 0 && random_below(3) == 0 ? random_below(spread + 1) : 0;
         table->symbol[i] = (uint16_t)symbol++;
-        f = others == 0 ? left : random_below(4) == 0 ? 1 : 1 + random_below((left - others) / (random_below(8) + 1));
-        f = f > left - others ? left - others : f;
-        table->frequency[i] = (uint16_t)(8 * f);
-        left -= f;
     }
+    random_frequencies(table->frequency, table->n_labels);
+}
+
+/* Gives a set second frequencies. */
+static void random_second(struct ptwm_label_set *set)
+{
+    for (uint32_t c = 0; c < set->n_classes; c++)
+        random_frequencies(set->classes[c].second, set->classes[c].n_labels);
+}
+
+/* Gives a model column shifts and phases. */
+static void random_phases(struct ptwm_label_model *model, uint32_t n_columns)
+{
+    int16_t *shift = exactly(n_columns * sizeof(*shift));
+    uint8_t *phase = exactly(n_columns);
+    for (uint32_t c = 0; c < n_columns; c++) {
+        shift[c] = (int16_t)((int)random_below(256) - 128);
+        phase[c] = (uint8_t)(PTWM_PHASE * random_below(2));
+    }
+    CHECK_EQ(ptwm_label_model_set_shifts(model, shift, n_columns), PTWM_OK);
+    CHECK_EQ(ptwm_label_model_set_phases(model, phase), PTWM_OK);
+    free(shift);
+    free(phase);
 }
 
 static void random_set(struct ptwm_label_set *set, uint32_t n_classes, unsigned bits)
@@ -152,15 +182,18 @@ struct slow_class {
     uint32_t F[32], symbol[32], ali[32], div[32], adj[32];
 };
 
-static void slow_classes(struct slow_class *classes, const struct ptwm_label_set *set)
+/* Those of phase 0, then those of phase 1. */
+static void slow_classes(struct slow_class classes[2][8], const struct ptwm_label_set *set, bool has_phases)
 {
-    for (uint32_t c = 0; c < set->n_classes; c++) {
-        for (uint32_t i = 0; i < 32; i++) {
-            classes[c].F[i] = set->classes[c].frequency[i];
-            classes[c].symbol[i] = set->classes[c].symbol[i];
+    for (uint32_t phase = 0; phase < (has_phases ? 2u : 1u); phase++)
+        for (uint32_t c = 0; c < set->n_classes; c++) {
+            struct slow_class *class = &classes[phase][c];
+            for (uint32_t i = 0; i < 32; i++) {
+                class->F[i] = phase == 0 ? set->classes[c].frequency[i] : set->classes[c].second[i];
+                class->symbol[i] = set->classes[c].symbol[i];
+            }
+            slow_alias(class->F, class->ali, class->div, class->adj);
         }
-        slow_alias(classes[c].F, classes[c].ali, classes[c].div, classes[c].adj);
-    }
 }
 
 static uint32_t slow_lane(size_t i, uint32_t lanes, unsigned width)
@@ -190,13 +223,13 @@ static uint16_t slow_step(const struct slow_class *class, uint32_t *state, struc
 }
 
 /* Decodes what is known to be well-formed, for the set that it must name. */
-static void slow_decode(const struct ptwm_label_model *model, uint32_t set_number, const uint8_t *src, size_t nbytes,
-                        const uint8_t *carried, uint16_t *symbols, size_t n)
+static void slow_decode(const struct ptwm_label_model *model, uint32_t set_number, uint64_t first_element,
+                        const uint8_t *src, size_t nbytes, const uint8_t *carried, uint16_t *symbols, size_t n)
 {
     static const uint32_t lanes_of_code[] = { 4, 32, 128 };
     struct slow_reader r = { src, src + nbytes };
     const struct ptwm_label_set *set = &model->sets[set_number];
-    static struct slow_class tables[8];
+    static struct slow_class tables[2][8];
     uint32_t states[128], lanes = lanes_of_code[*r.p++], class_bits = 0;
     uint64_t n_exceptions, position = 0;
     const uint8_t *classes, *exceptions;
@@ -215,18 +248,20 @@ static void slow_decode(const struct ptwm_label_model *model, uint32_t set_numbe
         states[l] = ptwm_load32(r.p);
     CHECK_EQ(ptwm_load32(r.p), ptwm_crc32c(0, src, (size_t)(r.p - src)));
     r.p += 4;
-    slow_classes(tables, set);
+    slow_classes(tables, set, model->phase != NULL);
     for (size_t group = 0; group < n; group += lanes)
         for (uint32_t l = 0; l < lanes; l++)
             for (size_t i = group; i < group + lanes && i < n; i++) {
-                uint32_t class = 0;
+                uint32_t class = 0, phase = 0;
                 if (slow_lane(i, lanes, model->width) != l)
                     continue;
                 for (uint32_t k = 0; k < class_bits; k++) {
                     size_t at = i / model->unit * class_bits + k;
                     class |= (classes[at / 8] >> at % 8 & 1u) << k;
                 }
-                symbols[i] = slow_step(&tables[class], &states[l], &r);
+                if (model->phase != NULL)
+                    phase = model->phase[(first_element + i) % model->n_columns] != 0;
+                symbols[i] = slow_step(&tables[phase][class], &states[l], &r);
             }
     CHECK(r.p == r.end);
     for (uint32_t l = 0; l < lanes; l++)
@@ -254,7 +289,7 @@ static void check_alias(const struct ptwm_label_table *table)
     }
     CHECK_EQ(first[32], 65536);
     slow_alias(slow.F, slow.ali, slow.div, slow.adj);
-    ptwm_alias_build(&alias, table);
+    ptwm_alias_build(&alias, table->frequency);
     memset(seen, 0, sizeof(seen));
     for (uint32_t i = 0; i < 32; i++) {
         CHECK_EQ(alias.div[i], slow.div[i]);
@@ -323,23 +358,25 @@ static size_t round_trip(const struct ptwm_label_model *model, uint32_t set, con
     struct ptwm_error error = PTWM_ERROR_INIT;
     size_t bound = ptwm_label_bound(n), nbytes = 0, n_lanes = slow_n_lanes(n, model->unit);
     size_t n_carried = n % 3 == 0 ? 0 : 2 * n_lanes;
+    uint64_t first_element = n * 7 % 1000;
     uint8_t *coded = exactly(bound), *copy, carried[256] = { 0 }, carried_back[256] = { 0 };
     uint16_t *back = exactly(2 * n), *slow = exactly(2 * n);
     for (size_t i = 0; i < n_carried; i++)
         carried[i] = (uint8_t)(i < 16 ? i % 4 / 2 * 255 : random_below(256));
-    CHECK_EQ(ptwm_label_encode(model, set, classes, symbols, n, n_carried > 0 ? carried : NULL, coded, &nbytes, &error),
+    CHECK_EQ(ptwm_label_encode(model, set, classes, first_element, symbols, n, n_carried > 0 ? carried : NULL, coded,
+                               &nbytes, &error),
              PTWM_OK);
     CHECK(nbytes <= bound);
     copy = exactly(nbytes);
     memcpy(copy, coded, nbytes);
-    CHECK_EQ(ptwm_label_decode(model, copy, nbytes, back, n, carried_back, n_carried, &error), PTWM_OK);
+    CHECK_EQ(ptwm_label_decode(model, first_element, copy, nbytes, back, n, carried_back, n_carried, &error), PTWM_OK);
     CHECK(memcmp(back, symbols, 2 * n) == 0);
     CHECK(memcmp(carried_back, carried, n_carried) == 0);
     CHECK_EQ(copy[0], n_lanes == 4 ? 0 : n_lanes == 32 ? 1 : 2);
-    CHECK_EQ(ptwm_label_decode(model, copy, nbytes, back, n, carried_back, 16, NULL), PTWM_ERR_PLANE);
+    CHECK_EQ(ptwm_label_decode(model, first_element, copy, nbytes, back, n, carried_back, 16, NULL), PTWM_ERR_PLANE);
     if (n_carried > 0)
-        CHECK_EQ(ptwm_label_decode(model, copy, nbytes, back, n, NULL, 0, NULL), PTWM_ERR_PLANE);
-    slow_decode(model, set, copy, nbytes, n_carried > 0 ? carried : NULL, slow, n);
+        CHECK_EQ(ptwm_label_decode(model, first_element, copy, nbytes, back, n, NULL, 0, NULL), PTWM_ERR_PLANE);
+    slow_decode(model, set, first_element, copy, nbytes, n_carried > 0 ? carried : NULL, slow, n);
     CHECK(memcmp(slow, symbols, 2 * n) == 0);
     free(coded);
     free(copy);
@@ -357,8 +394,12 @@ static void random_round_trip(unsigned bits, unsigned width, uint32_t n_classes,
     uint16_t *symbols = exactly(2 * n);
     uint8_t *classes = exactly(n_units);
     begin_model(&model, bits, width, unit);
+    if (n % 2)
+        random_phases(&model, 1 + random_below(400));
     for (unsigned s = 0; s < 1 + n % 3; s++) {
         random_set(&set, n_classes, bits);
+        if (model.phase != NULL)
+            random_second(&set);
         CHECK_EQ(ptwm_label_model_add_set(&model, &set), PTWM_OK);
     }
     for (size_t u = 0; u < n_units; u++)
@@ -454,6 +495,10 @@ static void check_equal_models(const struct ptwm_label_model *a, const struct pt
     if (a->n_columns == b->n_columns && a->n_columns > 0) {
         CHECK(memcmp(a->shift, b->shift, a->n_columns * sizeof(*a->shift)) == 0);
         CHECK(memcmp(a->wrapped, b->wrapped, a->n_columns * sizeof(*a->wrapped)) == 0);
+        CHECK(memcmp(a->lifted, b->lifted, (a->n_columns + PTWM_SHIFT_MARGIN) * (a->width == 1 ? 1 : 2)) == 0);
+        CHECK_EQ(a->phase != NULL, b->phase != NULL);
+        if (a->phase != NULL && b->phase != NULL)
+            CHECK(memcmp(a->phase, b->phase, a->n_columns + PTWM_SHIFT_MARGIN) == 0);
     }
     for (uint32_t s = 0; s < a->n_sets && a->n_sets == b->n_sets; s++)
         CHECK(memcmp(&a->sets[s], &b->sets[s], sizeof(a->sets[s])) == 0);
@@ -476,8 +521,12 @@ static void model_round_trips(void)
         CHECK_EQ(ptwm_label_model_set_shifts(&model, shift, n_columns), PTWM_OK);
         for (uint32_t c = 0; c < n_columns; c++)
             CHECK_EQ(model.wrapped[c], (uint32_t)(shift[c] + 65536) % (1u << bits));
+        if (k % 4 == 1 && n_columns > 0)
+            random_phases(&model, n_columns);
         for (unsigned s = random_below(5); s > 0; s--) {
             random_set(&set, 1 + random_below(8), bits);
+            if (model.phase != NULL)
+                random_second(&set);
             CHECK_EQ(ptwm_label_model_add_set(&model, &set), PTWM_OK);
         }
         CHECK_EQ(ptwm_label_model_write(&model, &tail), PTWM_OK);
@@ -511,22 +560,22 @@ struct model_case {
 static const struct model_case model_cases[] = {
     /* unit, columns, sets; bits = 5 */
     { PTWM_OK, 4, "\x80\x01\x00\x00" },
-    { BAD, 3, "\x00\x00\x00" },                       /* unit 0 */
-    { PTWM_OK, 4, "\x81\x01\x00\x00" },               /* unit 129 */
-    { BAD, 5, "\x81\x80\x40\x00\x00" },               /* unit 2^20 + 1 */
-    { PTWM_OK, 5, "\x80\x80\x40\x00\x00" },           /* unit 2^20 */
-    { BAD, 5, "\x80\x81\x00\x00\x00" },               /* not minimal */
-    { PTWM_OK, 7, "\x80\x01\x01\x80\x01\x01\x00" },   /* a column of -127 */
-    { BAD, 7, "\x80\x01\x01\x80\x01\x03\x00" },       /* unused bits */
-    { BAD, 7, "\x80\x01\x01\x80\x00\x00\x00" },       /* width 0 */
-    { BAD, 8, "\x80\x01\x01\x80\x09\x00\x00\x00" },   /* width 9 */
-    { PTWM_OK, 7, "\x80\x01\x01\x80\x08\xff\x00" },   /* -128 + 255 */
-    { BAD, 7, "\x80\x01\x01\x81\x08\xff\x00" },       /* -127 + 255 */
-    { BAD, 7, "\x80\x01\x01\x7f\x01\x01\x00" },       /* 127 + 1 */
-    { PTWM_OK, 7, "\x80\x01\x01\x7f\x01\x00\x00" },   /* 127 */
-    { BAD, 7, "\x80\x01\x09\x00\x01\x00\x00" },       /* columns cut off (the byte behind is the rest of them) */
+    { BAD, 3, "\x00\x00\x00" },                         /* unit 0 */
+    { PTWM_OK, 4, "\x81\x01\x00\x00" },                 /* unit 129 */
+    { BAD, 5, "\x81\x80\x40\x00\x00" },                 /* unit 2^20 + 1 */
+    { PTWM_OK, 5, "\x80\x80\x40\x00\x00" },             /* unit 2^20 */
+    { BAD, 5, "\x80\x81\x00\x00\x00" },                 /* not minimal */
+    { PTWM_OK, 7, "\x80\x01\x01\x80\x01\x01\x00" },     /* a column of -127 */
+    { BAD, 7, "\x80\x01\x01\x80\x01\x03\x00" },         /* unused bits */
+    { BAD, 7, "\x80\x01\x01\x80\x00\x00\x00" },         /* width 0 */
+    { BAD, 8, "\x80\x01\x01\x80\x09\x00\x00\x00" },     /* width 9 */
+    { PTWM_OK, 7, "\x80\x01\x01\x80\x08\xff\x00" },     /* -128 + 255 */
+    { BAD, 7, "\x80\x01\x01\x81\x08\xff\x00" },         /* -127 + 255 */
+    { BAD, 7, "\x80\x01\x01\x7f\x01\x01\x00" },         /* 127 + 1 */
+    { PTWM_OK, 7, "\x80\x01\x01\x7f\x01\x00\x00" },     /* 127 */
+    { BAD, 7, "\x80\x01\x09\x00\x01\x00\x00" },         /* columns cut off (the byte behind is the rest of them) */
     { BAD, 9, "\x80\x01\x81\x80\x40\x00\x01\x00\x00" }, /* 2^20 + 1 columns */
-    { BAD, 7, "\x80\x01\x00\x81\x80\x04\x01" },       /* 65537 sets */
+    { BAD, 7, "\x80\x01\x00\x81\x80\x04\x01" },         /* 65537 sets */
     /* one set: classes, then L, v, v ... */
     { PTWM_OK, 10, "\x80\x01\x00\x01\x01\x02\x80\x40\x80\x40" },     /* two halves: v = 8192 */
     { BAD, 10, "\x80\x01\x00\x01\x00\x02\x80\x40\x80\x40" },         /* no class */
@@ -543,6 +592,22 @@ static const struct model_case model_cases[] = {
     { BAD, 11, "\x80\x01\x00\x01\x01\x02\x80\x40\x81\x40\x1f" },     /* symbol 32 */
     { BAD, 11, "\x80\x01\x00\x01\x01\x02\x81\x40\x1f\x80\x40" },     /* symbols 31 and 32 */
     { PTWM_OK, 11, "\x80\x01\x00\x01\x01\x02\x81\x40\x1e\x80\x40" }, /* symbols 30 and 31 */
+    /* phases of 1 column, or 9, and second frequencies: v */
+    { PTWM_OK, 8, "\x80\x01\x01\x00\x81\x00\x01\x00" },
+    { BAD, 8, "\x80\x01\x01\x00\x81\x00\x02\x00" },     /* unused bits */
+    { BAD, 6, "\x80\x01\x01\x00\x81\x00" },             /* no phases */
+    { BAD, 8, "\x80\x01\x01\x00\x80\x00\x01\x00" },     /* width 0 */
+    { BAD, 9, "\x80\x01\x01\x00\x89\x00\x00\x01\x00" }, /* width 9 */
+    { BAD, 6, "\x80\x01\x00\x81\x00\x01" },             /* of no column: what follows are sets */
+    { PTWM_OK, 10, "\x80\x01\x09\x00\x81\x00\x00\xff\x01\x00" },
+    { BAD, 8, "\x80\x01\x09\x00\x81\x00\x00\x00" }, /* cut off */
+    { PTWM_OK, 17, "\x80\x01\x01\x00\x81\x00\x01\x01\x01\x02\x80\x40\x80\x40\x01\xff\x3f" },
+    { BAD, 14, "\x80\x01\x01\x00\x81\x00\x01\x01\x01\x02\x80\x40\x80\x40" },             /* none */
+    { BAD, 15, "\x80\x01\x01\x00\x81\x00\x01\x01\x01\x02\x80\x40\x80\x40\x01" },         /* one */
+    { BAD, 17, "\x80\x01\x01\x00\x81\x00\x01\x01\x01\x02\x80\x40\x80\x40\x01\xfe\x3f" }, /* sum */
+    { BAD, 17, "\x80\x01\x01\x00\x81\x00\x01\x01\x01\x02\x80\x40\x80\x40\x00\x80\x40" }, /* 0 and 65536 */
+    { BAD, 26,
+      "\x80\x01\x01\x00\x81\x00\x01\x01\x01\x02\x80\x40\x80\x40\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00" },
     { BAD, 19, "\x80\x01\x00\x01\x01\x02\x80\x40\x81\x40\xff\xff\xff\xff\xff\xff\xff\xff\x7f" },
     { BAD, 20, "\x80\x01\x00\x01\x01\x02\x80\x40\x81\x40\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" },
 };
@@ -584,13 +649,18 @@ struct sample {
     size_t head_nbytes; /* to the end of the CRC */
 };
 
-static void make_sample(struct sample *sample, size_t n, unsigned bits, uint32_t n_classes, uint32_t exceptions)
+static void make_sample(struct sample *sample, size_t n, unsigned bits, uint32_t n_classes, uint32_t exceptions,
+                        bool has_phases)
 {
     struct ptwm_label_set set;
     size_t n_units = (n + 127) / 128, n_lanes = n >= 16384 ? 128 : n >= 1024 ? 32 : 4, at = 3, n_exceptions = 0;
     struct slow_reader r;
     begin_model(&sample->model, bits, bits <= 7 ? 1 : 2, 128);
     random_set(&set, n_classes, bits);
+    if (has_phases) {
+        random_phases(&sample->model, 77);
+        random_second(&set);
+    }
     CHECK_EQ(ptwm_label_model_add_set(&sample->model, &set), PTWM_OK);
     sample->n = n;
     sample->symbols = exactly(2 * n);
@@ -599,7 +669,7 @@ static void make_sample(struct sample *sample, size_t n, unsigned bits, uint32_t
         sample->classes[u] = (uint8_t)random_below(n_classes);
     random_symbols(sample->symbols, n, &set, sample->classes, 128, bits, exceptions);
     sample->coded = exactly(ptwm_label_bound(n));
-    CHECK_EQ(ptwm_label_encode(&sample->model, 0, sample->classes, sample->symbols, n, NULL, sample->coded,
+    CHECK_EQ(ptwm_label_encode(&sample->model, 0, sample->classes, 0, sample->symbols, n, NULL, sample->coded,
                                &sample->nbytes, NULL),
              PTWM_OK);
     r.p = sample->coded + 2;
@@ -630,7 +700,7 @@ static enum ptwm_status decode(const struct sample *sample, const uint8_t *src, 
     uint16_t *symbols = exactly(2 * n);
     enum ptwm_status status;
     memcpy(copy, src, nbytes);
-    status = ptwm_label_decode(&sample->model, copy, nbytes, symbols, n, NULL, 0, &error);
+    status = ptwm_label_decode(&sample->model, 0, copy, nbytes, symbols, n, NULL, 0, &error);
     CHECK_EQ(status, error.status);
     memcpy(last_detail, error.detail, sizeof(last_detail));
     for (size_t i = 0; i < n && status == PTWM_OK; i++)
@@ -676,7 +746,7 @@ static void malformed_chunks(void)
     };
     for (unsigned k = 0; k < 7; k++) {
         struct sample sample;
-        make_sample(&sample, kinds[k].n, kinds[k].bits, kinds[k].n_classes, kinds[k].exceptions);
+        make_sample(&sample, kinds[k].n, kinds[k].bits, kinds[k].n_classes, kinds[k].exceptions, k % 2);
         CHECK_EQ(decode(&sample, sample.coded, sample.nbytes, sample.n), PTWM_OK);
         for (size_t n = 0; n < sample.nbytes; n++)
             CHECK_EQ(decode(&sample, sample.coded, n, sample.n), PTWM_ERR_PLANE);
@@ -737,7 +807,7 @@ static void malformed_fields(void)
     };
     struct sample sample;
     uint8_t coded[2048];
-    make_sample(&sample, 200, 5, 3, 0);
+    make_sample(&sample, 200, 5, 3, 0, false);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t n_head = build_head(coded, cases[i].lanes_code, cases[i].set, cases[i].n_exceptions, cases[i].classes,
                                    cases[i].exceptions, cases[i].exceptions_nbytes, cases[i].state);
@@ -773,8 +843,8 @@ static void wrong_final_state(void)
     uint8_t coded[64] = { 0 };
     struct ptwm_alias_table alias;
     uint32_t x, low, label, rank;
-    make_sample(&sample, 1, 5, 1, 0);
-    ptwm_alias_build(&alias, &sample.model.sets[0].classes[0]);
+    make_sample(&sample, 1, 5, 1, 0, false);
+    ptwm_alias_build(&alias, sample.model.sets[0].classes[0].frequency);
     /* One element of one lane; a state of 2^31 stays above 65536, takes no word, and ends somewhere else. */
     for (x = 0x80000000u;; x++) {
         low = x & 0xffff;
@@ -794,15 +864,15 @@ static void dense_words(void)
 {
     enum { N = 16384 + 128 };
     struct sample sample;
-    make_sample(&sample, N, 5, 1, 0);
+    make_sample(&sample, N, 5, 1, 0, false);
     memset(&sample.model.sets[0].classes[0], 0, sizeof(sample.model.sets[0].classes[0]));
     sample.model.sets[0].classes[0].n_labels = 2;
     sample.model.sets[0].classes[0].symbol[1] = 1;
     sample.model.sets[0].classes[0].frequency[0] = 8;
     sample.model.sets[0].classes[0].frequency[1] = 65528;
     memset(sample.symbols, 0, 2 * N);
-    CHECK_EQ(ptwm_label_encode(&sample.model, 0, sample.classes, sample.symbols, N, NULL, sample.coded, &sample.nbytes,
-                               NULL),
+    CHECK_EQ(ptwm_label_encode(&sample.model, 0, sample.classes, 0, sample.symbols, N, NULL, sample.coded,
+                               &sample.nbytes, NULL),
              PTWM_OK);
     CHECK(sample.nbytes > N / 8 * 13);
     for (size_t cut = 0; cut < 1000; cut++)
@@ -814,7 +884,7 @@ static void random_chunks(void)
 {
     struct sample sample;
     uint8_t noise[700];
-    make_sample(&sample, 1200, 9, 5, 40);
+    make_sample(&sample, 1200, 9, 5, 40, true);
     for (unsigned k = 0; k < 20000; k++) {
         size_t n = random_below(700), head = 0;
         for (size_t i = 0; i < n; i++)
@@ -876,7 +946,7 @@ static size_t analyse(const uint16_t *symbols, size_t n, unsigned bits, unsigned
     uint8_t *classes = exactly(n_units);
     uint64_t cost_bits = 0;
     begin_model(&model, bits, width, unit);
-    CHECK_EQ(ptwm_label_find_set(&allocator, symbols, n, bits, unit, &set, classes, &cost_bits), PTWM_OK);
+    CHECK_EQ(ptwm_label_find_set(&allocator, symbols, n, bits, unit, NULL, &set, classes, &cost_bits), PTWM_OK);
     check_set(&set, bits);
     for (size_t u = 0; u < n_units; u++)
         CHECK(classes[u] < set.n_classes);
@@ -942,26 +1012,32 @@ static void analysis_runs_out_of_memory(void)
 {
     static uint16_t symbols[4096];
     static int16_t shift[64];
+    static uint8_t phase[64 + PTWM_MAX_LANES];
+    const struct ptwm_phases phases = { phase, 64, 0 };
+    struct ptwm_column_search search = { 64, 64, 5, 2, 7, shift, phase, false, false };
     struct ptwm_label_set set;
     uint8_t classes[32];
     uint64_t cost_bits;
-    bool pays;
     enum ptwm_status status = PTWM_ERR_MEMORY;
     for (unsigned i = 0; i < 4096; i++)
-        symbols[i] = (uint16_t)random_weight_symbol(20);
-    for (long k = 0; status != PTWM_OK; k++) {
-        account.n_allocations = 0;
-        account.fail_at = k;
-        status = ptwm_label_find_set(&allocator, symbols, 4096, 5, 128, &set, classes, &cost_bits);
-        CHECK(status == PTWM_OK || status == PTWM_ERR_MEMORY);
-        CHECK_EQ(account.live_nbytes, 0);
-        CHECK(k < 20);
+        symbols[i] = (uint16_t)(random_weight_symbol(20) + i % 2);
+    for (unsigned has_phases = 0; has_phases < 2; has_phases++) {
+        status = PTWM_ERR_MEMORY;
+        for (long k = 0; status != PTWM_OK; k++) {
+            account.n_allocations = 0;
+            account.fail_at = k;
+            status = ptwm_label_find_set(&allocator, symbols, 4096, 5, 128, has_phases ? &phases : NULL, &set, classes,
+                                         &cost_bits);
+            CHECK(status == PTWM_OK || status == PTWM_ERR_MEMORY);
+            CHECK_EQ(account.live_nbytes, 0);
+            CHECK(k < 20);
+        }
     }
     status = PTWM_ERR_MEMORY;
     for (long k = 0; status != PTWM_OK; k++) {
         account.n_allocations = 0;
         account.fail_at = k;
-        status = ptwm_label_find_shifts(&allocator, symbols, 64, 64, 5, 2, shift, &pays);
+        status = ptwm_label_find_shifts(&allocator, symbols, &search);
         CHECK(status == PTWM_OK || status == PTWM_ERR_MEMORY);
         CHECK_EQ(account.live_nbytes, 0);
         CHECK(k < 20);
@@ -973,12 +1049,12 @@ static void coding_runs_out_of_memory(void)
 {
     struct sample sample;
     enum ptwm_status status = PTWM_ERR_MEMORY;
-    make_sample(&sample, 1000, 9, 4, 10);
+    make_sample(&sample, 1000, 9, 4, 10, true);
     for (long k = 0; status != PTWM_OK; k++) {
         long before = account.live_nbytes;
         account.n_allocations = 0;
         account.fail_at = k;
-        status = ptwm_label_encode(&sample.model, 0, sample.classes, sample.symbols, sample.n, NULL, sample.coded,
+        status = ptwm_label_encode(&sample.model, 0, sample.classes, 0, sample.symbols, sample.n, NULL, sample.coded,
                                    &sample.nbytes, NULL);
         CHECK(status == PTWM_OK || status == PTWM_ERR_MEMORY);
         CHECK_EQ(account.live_nbytes, before);
@@ -992,15 +1068,17 @@ static void column_shifts(void)
     enum { ROWS = 2000, COLUMNS = 96 };
     uint16_t *symbols = exactly(2 * ROWS * COLUMNS);
     int16_t shift[COLUMNS], difference = 0;
-    bool pays = false;
+    uint8_t phase[COLUMNS];
+    struct ptwm_column_search search = { ROWS, COLUMNS, 9, 2, 7, shift, phase, false, false };
     random_state = 1; /* a column halfway between two shifts could go either way */
     /* Columns whose scales differ by octaves; every third symbol is a pruned weight's zero. */
     for (size_t i = 0; i < ROWS * COLUMNS; i++) {
         uint32_t scale = i % COLUMNS % 5;
         symbols[i] = (uint16_t)(scale == i / COLUMNS % 3 ? 0 : random_weight_symbol(240 + 2 * scale));
     }
-    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, ROWS, COLUMNS, 9, 2, shift, &pays), PTWM_OK);
-    CHECK(pays);
+    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
+    CHECK(search.pays);
+    CHECK(!search.has_phases); /* they would be all alike */
     for (unsigned c = 0; c < COLUMNS; c++) {
         CHECK_EQ(shift[c] % 2, 0);
         if (c == 0)
@@ -1010,21 +1088,118 @@ static void column_shifts(void)
     /* Columns that are all alike, and one column. */
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         symbols[i] = (uint16_t)random_weight_symbol(240);
-    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, ROWS, COLUMNS, 9, 2, shift, &pays), PTWM_OK);
-    CHECK(!pays);
-    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, ROWS, 1, 9, 2, shift, &pays), PTWM_OK);
-    CHECK(!pays);
+    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
+    CHECK(!search.pays);
+    CHECK(!search.has_phases);
+    search.n_columns = 1;
+    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
+    CHECK(!search.pays);
     CHECK_EQ(shift[0], 0);
     /* Extremes of every kind stay in range. */
     for (unsigned bits = 1; bits <= 15; bits++)
         for (uint32_t step = 1; step <= 128; step *= 2) {
             for (size_t i = 0; i < ROWS * COLUMNS / 16; i++)
                 symbols[i] = (uint16_t)(i % 7 ? random_below(1u << bits) : i % COLUMNS % 2 ? (1u << bits) - 1 : 0);
-            CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, ROWS / 16, COLUMNS, bits, step, shift, &pays),
-                     PTWM_OK);
+            search.n_rows = ROWS / 16;
+            search.n_columns = COLUMNS;
+            search.bits = bits;
+            search.step = step;
+            CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
             for (unsigned c = 0; c < COLUMNS; c++)
                 CHECK(shift[c] >= -128 && shift[c] <= 127 && shift[c] % (int)step == 0);
         }
+    free(symbols);
+    CHECK_EQ(account.live_nbytes, 0);
+}
+
+/* A normal variate's symbol as bfloat16: its exponent and a bit of mantissa. */
+static uint16_t normal_symbol(float scale)
+{
+    float sum = -6;
+    uint32_t bits;
+    for (unsigned k = 0; k < 12; k++)
+        sum += (float)random_below(65536) / 65536;
+    sum *= scale;
+    memcpy(&bits, &sum, sizeof(bits));
+    return (uint16_t)(bits >> 22 & 511);
+}
+
+/* Codes rows of columns with the shifts and phases that have been found; returns the size. */
+static size_t code_rows(const uint16_t *symbols, const struct ptwm_column_search *search)
+{
+    const size_t n = search->n_rows * search->n_columns;
+    uint16_t *shifted = exactly(2 * n);
+    struct ptwm_bytes tail = { &allocator, NULL, 0, 0 };
+    struct ptwm_label_model model;
+    struct ptwm_phases phases;
+    struct ptwm_label_set set;
+    uint8_t *classes = exactly(n / 512 + 1);
+    uint64_t cost_bits = 0;
+    size_t nbytes;
+    begin_model(&model, search->bits, 2, 512);
+    if (search->pays)
+        CHECK_EQ(ptwm_label_model_set_shifts(&model, search->shift, search->n_columns), PTWM_OK);
+    if (search->has_phases)
+        CHECK_EQ(ptwm_label_model_set_phases(&model, search->phase), PTWM_OK);
+    for (size_t i = 0; i < n; i++)
+        shifted[i] = (symbols[i] - (search->pays ? model.wrapped[i % search->n_columns] : 0)) & 511;
+    phases = ptwm_label_phases(&model, 0);
+    CHECK_EQ(ptwm_label_find_set(&allocator, shifted, n, search->bits, 512, search->has_phases ? &phases : NULL, &set,
+                                 classes, &cost_bits),
+             PTWM_OK);
+    check_set(&set, search->bits);
+    CHECK_EQ(ptwm_label_model_add_set(&model, &set), PTWM_OK);
+    CHECK_EQ(ptwm_label_model_write(&model, &tail), PTWM_OK);
+    CHECK_EQ(n * 7 % 1000, 0); /* where round_trip begins */
+    nbytes = round_trip(&model, 0, classes, shifted, n) + tail.nbytes;
+    CHECK(cost_bits / 8 <= nbytes + nbytes / 100 + 200 && nbytes <= cost_bits / 8 + cost_bits / 800 + 200);
+    ptwm_bytes_release(&tail);
+    ptwm_label_model_release(&model);
+    free(shifted);
+    free(classes);
+    return nbytes;
+}
+
+static void column_phases(void)
+{
+    enum { ROWS = 2000, COLUMNS = 96 };
+    static const float scales[] = { 1, 1.41421356f, 2, 2.82842712f, 4 };
+    uint16_t *symbols = exactly(2 * ROWS * COLUMNS);
+    int16_t shift[COLUMNS];
+    uint8_t phase[COLUMNS];
+    struct ptwm_column_search search = { ROWS, COLUMNS, 9, 2, 7, shift, phase, false, false };
+    size_t with_phases, without;
+    int first = 0;
+    random_state = 1;
+    for (size_t i = 0; i < ROWS * COLUMNS; i++)
+        symbols[i] = normal_symbol(scales[i % COLUMNS % 5]);
+    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
+    CHECK(search.pays);
+    CHECK(search.has_phases);
+    for (unsigned c = 0; c < COLUMNS; c++) {
+        const int halves = shift[c] + phase[c] / PTWM_PHASE;
+        CHECK_EQ(shift[c] % 2, 0);
+        if (c == 0)
+            first = halves;
+        CHECK_EQ(halves - first, (int)(c % 5));
+    }
+    /* Where all that is stored is much more, they are not worth it. */
+    with_phases = code_rows(symbols, &search);
+    search.other_bits = 23;
+    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
+    CHECK(search.pays);
+    CHECK(!search.has_phases);
+    without = code_rows(symbols, &search);
+    CHECK(with_phases + without / 100 < without);
+    /* Symbols that are octaves have none, nor have columns of which few rows are known. */
+    search.other_bits = 7;
+    search.step = 1;
+    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
+    CHECK(!search.has_phases);
+    search.step = 2;
+    search.n_rows = 40;
+    CHECK_EQ(ptwm_label_find_shifts(&allocator, symbols, &search), PTWM_OK);
+    CHECK(!search.has_phases);
     free(symbols);
     CHECK_EQ(account.live_nbytes, 0);
 }
@@ -1047,5 +1222,6 @@ int main(void)
     RUN(analysis_runs_out_of_memory);
     RUN(coding_runs_out_of_memory);
     RUN(column_shifts);
+    RUN(column_phases);
     CHECK_EXIT();
 }

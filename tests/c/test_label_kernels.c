@@ -101,42 +101,66 @@ struct sample {
     size_t raw_nbytes;
 };
 
-static void random_table(struct ptwm_label_table *table, unsigned bits)
+static void random_frequencies(uint16_t *frequency, uint32_t n_labels)
 {
-    const uint32_t spread = bits > 5 ? ((1u << bits) - 32) / 32 : 0;
-    uint32_t left = 8192, symbol = bits > 5 ? random_below(spread) : 0;
+    uint32_t left = 8192;
 
-    memset(table, 0, sizeof(*table));
-    table->n_labels = random_below(4) == 0 ? 2 + random_below(31) : 32;
-    for (uint32_t i = 0; i < table->n_labels; i++) {
-        uint32_t others = table->n_labels - 1 - i, f;
-        table->symbol[i] = (uint16_t)symbol++;
-        symbol += random_below(3) == 0 ? random_below(spread + 1) : 0;
+    for (uint32_t i = 0; i < n_labels; i++) {
+        uint32_t others = n_labels - 1 - i, f;
         f = others == 0 ? left : random_below(4) == 0 ? 1 : 1 + random_below((left - others) / (random_below(6) + 1));
         f = f > left - others ? left - others : f;
-        table->frequency[i] = (uint16_t)(8 * f);
+        frequency[i] = (uint16_t)(8 * f);
         left -= f;
     }
 }
 
-static void make_model(struct sample *s, uint32_t unit, uint32_t n_columns)
+static void random_table(struct ptwm_label_table *table, unsigned bits, bool has_phases)
 {
+    const uint32_t spread = bits > 5 ? ((1u << bits) - 32) / 32 : 0;
+    uint32_t symbol = bits > 5 ? random_below(spread) : 0;
+
+    memset(table, 0, sizeof(*table));
+    table->n_labels = random_below(4) == 0 ? 2 + random_below(31) : 32;
+    for (uint32_t i = 0; i < table->n_labels; i++) {
+        table->symbol[i] = (uint16_t)symbol++;
+        symbol += random_below(3) == 0 ? random_below(spread + 1) : 0;
+    }
+    random_frequencies(table->frequency, table->n_labels);
+    if (has_phases)
+        random_frequencies(table->second, table->n_labels);
+}
+
+/* Whether there are kernels for phases, and what chunks have phases here: half of those that may. */
+static bool has_phases(unsigned kind, uint32_t n_columns)
+{
+    return n_columns > 0 && kind != 1 && kind != 3 && kind != 7 && random_below(2) == 0;
+}
+
+static void make_model(struct sample *s, unsigned kind, uint32_t unit, uint32_t n_columns)
+{
+    const bool phased = has_phases(kind, n_columns);
     struct ptwm_label_set sets[2];
     int16_t *shift = allocate(n_columns * sizeof *shift);
+    uint8_t *phase = allocate(n_columns);
 
     ptwm_label_model_init(&s->model, &ptwm_default_allocator, s->chain.label);
     s->model.unit = unit;
     for (uint32_t c = 0; c < n_columns; c++)
         shift[c] = (int16_t)((int)random_below(256) - 128);
     CHECK_EQ(ptwm_label_model_set_shifts(&s->model, shift, n_columns), PTWM_OK);
+    for (uint32_t c = 0; c < n_columns; c++)
+        phase[c] = (uint8_t)(PTWM_PHASE * random_below(2));
+    if (phased)
+        CHECK_EQ(ptwm_label_model_set_phases(&s->model, phase), PTWM_OK);
     memset(sets, 0, sizeof sets);
     for (unsigned k = 0; k < 2; k++) {
         sets[k].n_classes = 1 + random_below(PTWM_MAX_CLASSES);
         for (uint32_t c = 0; c < sets[k].n_classes; c++)
-            random_table(&sets[k].classes[c], s->model.bits);
+            random_table(&sets[k].classes[c], s->model.bits, phased);
         CHECK_EQ(ptwm_label_model_add_set(&s->model, &sets[k]), PTWM_OK);
     }
     free(shift);
+    free(phase);
 }
 
 /* Inverse look-ups of a class: where[first[label] + rank] is the state's low half. */
@@ -145,14 +169,14 @@ struct inverse {
     uint16_t where[65536];
 };
 
-static void make_inverse(struct inverse *inverse, const struct ptwm_label_table *table)
+static void make_inverse(struct inverse *inverse, const uint16_t *frequency)
 {
     struct ptwm_alias_table alias;
 
-    ptwm_alias_build(&alias, table);
+    ptwm_alias_build(&alias, frequency);
     inverse->first[0] = 0;
     for (unsigned i = 0; i < 32; i++)
-        inverse->first[i + 1] = inverse->first[i] + table->frequency[i];
+        inverse->first[i + 1] = inverse->first[i] + frequency[i];
     for (uint32_t x = 0; x < 65536; x++) {
         uint32_t b = x % 32, is_alias = x >= alias.div[b], label = is_alias ? alias.ali[b] : b;
         uint32_t rank = (x / 32 + (is_alias ? alias.adj[b] : 0)) & 0xffff;
@@ -180,7 +204,7 @@ static void encode(struct sample *s, uint32_t set)
 {
     const struct ptwm_label_set *tables = &s->model.sets[set];
     const size_t n_units = (s->n + s->model.unit - 1) / s->model.unit;
-    struct inverse *inverse = allocate(tables->n_classes * sizeof *inverse);
+    struct inverse *inverse = allocate(2 * tables->n_classes * sizeof *inverse);
     uint16_t *words = allocate(2 * s->n), *word = words + s->n;
     uint8_t *out = allocate(6 * s->n + n_units + 2048), *at = out, *exceptions = allocate(6 * s->n + 8);
     size_t exceptions_nbytes = 0, n_exceptions = 0, next = 0;
@@ -189,7 +213,9 @@ static void encode(struct sample *s, uint32_t set)
     unsigned element[LANES];
 
     for (uint32_t c = 0; c < tables->n_classes; c++)
-        make_inverse(&inverse[c], &tables->classes[c]);
+        for (unsigned phase = 0; phase < (s->model.phase != NULL ? 2 : 1); phase++)
+            make_inverse(&inverse[2 * c + phase],
+                         phase == 0 ? tables->classes[c].frequency : tables->classes[c].second);
     for (unsigned i = 0; i < LANES; i++) {
         states[i] = 65536 + (s->n_carried > 0 ? ptwm_load16(s->rest + 2 * i) : 0u);
         element[ptwm_label_lane(i, LANES, s->model.width)] = i;
@@ -198,17 +224,20 @@ static void encode(struct sample *s, uint32_t set)
         for (unsigned lane = LANES; lane-- > 0;) {
             const size_t i = group * LANES + element[lane];
             const uint8_t class = i < s->n ? s->classes[i / s->model.unit] : 0;
+            const bool is_second =
+                s->model.phase != NULL && s->model.phase[(s->first_element + i) % s->model.n_columns] != 0;
+            const struct inverse *own = &inverse[2 * class + is_second];
             bool found;
             uint32_t label, f, x = states[lane];
             if (i >= s->n)
                 continue;
             label = find_label(&tables->classes[class], s->symbols[i], &found);
-            f = tables->classes[class].frequency[label];
+            f = is_second ? tables->classes[class].second[label] : tables->classes[class].frequency[label];
             if (x >> 16 >= f) {
                 ptwm_store16(--word, (uint16_t)x);
                 x >>= 16;
             }
-            states[lane] = x / f << 16 | inverse[class].where[inverse[class].first[label] + x % f];
+            states[lane] = x / f << 16 | own->where[own->first[label] + x % f];
         }
     for (size_t i = 0; i < s->n; i++) {
         bool found;
@@ -256,7 +285,7 @@ static void make_sample(struct sample *s, unsigned kind, size_t n, uint32_t unit
 
     memset(s, 0, sizeof *s);
     CHECK_EQ(ptwm_chain_parse(chains[kind], 4, &s->chain, NULL), PTWM_OK);
-    make_model(s, unit, n_columns);
+    make_model(s, kind, unit, n_columns);
     s->n = n;
     s->first_element = random_below(1000);
     s->symbols = allocate(2 * n);
@@ -370,7 +399,7 @@ static void compare_with_plain(const struct sample *s, const uint8_t *coded, siz
     const bool has_low = s->low_nbytes > 0;
     const uint8_t *planes[3];
     enum ptwm_status status =
-        ptwm_label_decode(&s->model, coded, coded_nbytes, symbols, s->n, rest, s->n_carried, NULL);
+        ptwm_label_decode(&s->model, s->first_element, coded, coded_nbytes, symbols, s->n, rest, s->n_carried, NULL);
 
     if (status == PTWM_OK) {
         for (size_t i = 0; i < s->n; i++)
@@ -396,7 +425,7 @@ static void random_chunks(void)
 {
     static const uint32_t units[] = { 128, 384, 512, 1024 }, columns[] = { 0, 1, 100, 384, 512, 1000, 4099 };
 
-    for (unsigned round = 0; round < 96; round++) {
+    for (unsigned round = 0; round < 192; round++) {
         const unsigned kind = round % N_CHAINS;
         const size_t n = round < 24 ? 512 * (1 + random_below(4)) + (round % 2 ? random_below(512) : 0)
                                     : 512 + random_below(round % 8 == 0 ? 70000 : 6000);
@@ -404,7 +433,7 @@ static void random_chunks(void)
         struct sample s;
 
         make_sample(&s, kind, n, units[random_below(4)], columns[round / 6 % 7], exceptions);
-        CHECK(ptwm_fused_serves(&s.chain, s.raw_nbytes));
+        CHECK(ptwm_fused_serves(&s.chain, &s.model, s.raw_nbytes));
         for (unsigned place = 0; place < N_PLACES; place++)
             for (unsigned checks = 0; checks < 3; checks++)
                 CHECK_EQ(decode_fused(&s, s.coded, s.coded_nbytes, (enum checks)checks, (enum place)place, s.raw), PTWM_OK);
@@ -415,12 +444,13 @@ static void random_chunks(void)
 /* What the library's own encoder makes. */
 static void own_encoder(void)
 {
-    for (unsigned kind = 0; kind < N_CHAINS; kind++) {
+    for (unsigned round = 0; round < 4 * N_CHAINS; round++) {
+        const unsigned kind = round % N_CHAINS;
         struct sample s;
-        make_sample(&s, kind, 40000 + 77 * kind, 512, kind % 2 ? 300 : 0, 1000);
+        make_sample(&s, kind, 40000 + 77 * kind, 512, round < N_CHAINS ? 0 : 300, 1000);
         free(s.coded);
         s.coded = allocate(ptwm_label_bound(s.n));
-        CHECK_EQ(ptwm_label_encode(&s.model, 0, memset(s.classes, 0, s.n / 512 + 1), s.symbols, s.n,
+        CHECK_EQ(ptwm_label_encode(&s.model, 0, memset(s.classes, 0, s.n / 512 + 1), s.first_element, s.symbols, s.n,
                                    s.n_carried > 0 ? s.rest : NULL, s.coded, &s.coded_nbytes, NULL),
                  PTWM_OK);
         CHECK_EQ(decode_fused(&s, s.coded, s.coded_nbytes, CHECK_ALL, BEFORE_GUARD, s.raw), PTWM_OK);
@@ -595,17 +625,29 @@ static void dense_words(void)
 static void not_served(void)
 {
     static const uint8_t other[] = { 3, 2, 6, 8 }, delta[] = { 1, 2, 3, 2, 6, 9 };
+    struct ptwm_label_model model = { 0 };
     struct ptwm_parsed_chain chain;
+    const int16_t shift = 0;
+    const uint8_t phase = PTWM_PHASE;
 
     CHECK_EQ(ptwm_chain_parse(other, sizeof other, &chain, NULL), PTWM_OK);
-    CHECK(!ptwm_fused_serves(&chain, 4096));
+    CHECK(!ptwm_fused_serves(&chain, &model, 4096));
     CHECK_EQ(ptwm_chain_parse(delta, sizeof delta, &chain, NULL), PTWM_OK);
-    CHECK(!ptwm_fused_serves(&chain, 4096));
+    CHECK(!ptwm_fused_serves(&chain, &model, 4096));
     CHECK_EQ(ptwm_chain_parse(chains[0], 4, &chain, NULL), PTWM_OK);
-    CHECK(!ptwm_fused_serves(&chain, 1022));
-    CHECK(ptwm_fused_serves(&chain, 1024));
+    CHECK(!ptwm_fused_serves(&chain, &model, 1022));
+    CHECK(ptwm_fused_serves(&chain, &model, 1024));
     CHECK_EQ(ptwm_chain_parse(chains[0], 0, &chain, NULL), PTWM_OK);
-    CHECK(!ptwm_fused_serves(&chain, 4096));
+    CHECK(!ptwm_fused_serves(&chain, &model, 4096));
+    for (unsigned kind = 0; kind < N_CHAINS; kind++) {
+        CHECK_EQ(ptwm_chain_parse(chains[kind], 4, &chain, NULL), PTWM_OK);
+        ptwm_label_model_init(&model, &ptwm_default_allocator, chain.label);
+        CHECK_EQ(ptwm_label_model_set_shifts(&model, &shift, 1), PTWM_OK);
+        CHECK(ptwm_fused_serves(&chain, &model, 4096));
+        CHECK_EQ(ptwm_label_model_set_phases(&model, &phase), PTWM_OK);
+        CHECK_EQ(ptwm_fused_serves(&chain, &model, 4096), kind != 1 && kind != 3 && kind != 7);
+        ptwm_label_model_release(&model);
+    }
 }
 
 int main(void)

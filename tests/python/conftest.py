@@ -36,7 +36,23 @@ SCALAR_TYPES = {
     "F6_E3M2": ml_dtypes.float6_e3m2fn,
     "C64": np.complex64,
     "C128": np.complex128,
+    "I4": ml_dtypes.int4,
+    "U4": ml_dtypes.uint4,
+    "I2": ml_dtypes.int2,
+    "U2": ml_dtypes.uint2,
+    "I1": ml_dtypes.int1,
+    "U1": ml_dtypes.uint1,
+    "F8_E4M3_IEEE": ml_dtypes.float8_e4m3,
+    "F8_E3M4": ml_dtypes.float8_e3m4,
+    "F8_E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+    **{
+        name: getattr(ml_dtypes, scalar)  # new in ml_dtypes 0.6
+        for name, scalar in (("C32", "complex32"), ("BC32", "bcomplex32"))
+        if hasattr(ml_dtypes, scalar)
+    },
 }
+# Those whose elements take less than a byte in files, and how many bits they take.
+PACKED = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "I4": 4, "U4": 4, "I2": 2, "U2": 2, "I1": 1, "U1": 1}
 
 
 def same_bits(left, right):
@@ -50,14 +66,16 @@ def weights(shape, scalar_type=np.float32, seed=0):
     dtype = np.dtype(scalar_type)
     if dtype.name == "bool":
         return rng.integers(0, 2, shape).astype(bool)
+    packed = next((bits for name, bits in PACKED.items() if np.dtype(SCALAR_TYPES[name]) == dtype), None)
+    if packed is not None:
+        return rng.integers(0, 1 << packed, shape).astype(np.uint8).view(dtype)
     if dtype.name.startswith(("int", "uint")):
         low, high = (-60, 60) if dtype.kind == "i" else (0, 120)
         return rng.integers(low, high, shape).astype(dtype)
     if dtype.itemsize == 1:
-        bits = {"float4": 4, "float6": 6}.get(dtype.name.split("_")[0], 8)
-        return rng.integers(0, 1 << bits, shape).astype(np.uint8).view(dtype)
+        return rng.integers(0, 256, shape).astype(np.uint8).view(dtype)
     values = rng.standard_normal(shape) * 0.02
-    if dtype.kind == "c":
+    if "complex" in dtype.name:
         values = values + 1j * rng.standard_normal(shape)
     return np.asarray(values).astype(dtype)
 

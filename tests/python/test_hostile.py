@@ -103,7 +103,14 @@ def expand(content):
             end = (segment + 1, 0) if end[1] == content[1][segment][2] else end
             place = max(place, end)
         where = (segment, offset) if length else (None, None)
-        yield name.decode(), BY_CODE[dtype].name if dtype else None, shape if dtype else None, *where, length, tensor.get(5)
+        yield (
+            name.decode(),
+            BY_CODE[dtype].name if dtype else None,
+            shape if dtype else None,
+            *where,
+            length,
+            tensor.get(5),
+        )
 
 
 def test_manifest_says_what_the_entries_are():

@@ -5,12 +5,12 @@ import os
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import SCALAR_TYPES, same_bits, weights
+from conftest import PACKED, SCALAR_TYPES, same_bits, weights
 
 import ptwm
 import ptwm.numpy
 import ptwm.sharding
-from ptwm import FormatError, TensorIndex
+from ptwm import FormatError, TensorIndex, _dtypes
 from ptwm._packing import pack, unpack
 
 
@@ -38,7 +38,7 @@ def test_bytes(arrays, saved):
 @pytest.mark.parametrize("shape", [(), (0,), (4,), (0, 5), (12, 1), (3, 4, 5, 2), (64, 512)])
 def test_every_dtype_and_shape(name, shape):
     array = weights(shape, SCALAR_TYPES[name])
-    if shape == () and name in ("F4", "F6_E2M3", "F6_E3M2"):
+    if array.size * PACKED.get(name, 8) % 8:
         with pytest.raises(ValueError, match="whole bytes"):
             ptwm.numpy.save({"x": array})
         return
@@ -60,7 +60,7 @@ def test_every_bit_pattern():
     assert_same(ptwm.numpy.load(ptwm.numpy.save(arrays)), arrays)
 
 
-@pytest.mark.parametrize("name", [name for name in SCALAR_TYPES if name != "F4"])
+@pytest.mark.parametrize("name", SCALAR_TYPES)
 def test_memory_layouts_are_stored_by_value(name):
     array = weights((8, 12), SCALAR_TYPES[name])
     layouts = {
@@ -75,7 +75,9 @@ def test_memory_layouts_are_stored_by_value(name):
     assert_same(ptwm.numpy.load(ptwm.numpy.save(layouts)), expected)
 
 
-@pytest.mark.parametrize("name", [name for name in SCALAR_TYPES if not name.startswith(("F4", "F6_", "F8"))])
+@pytest.mark.parametrize(
+    "name", [name for name in SCALAR_TYPES if name not in (*PACKED, "C32", "BC32") and not name.startswith("F8")]
+)
 def test_byte_orders_are_stored_by_value(name):
     array = weights((5, 6), SCALAR_TYPES[name])
     swapped = array.byteswap().view(array.dtype.newbyteorder("S"))
@@ -99,9 +101,9 @@ def test_scalars_and_subclasses():
     assert type(loaded["m"]) is np.ndarray and same_bits(loaded["m"], matrix)
 
 
-@pytest.mark.parametrize("bits", [4, 6])
+@pytest.mark.parametrize("bits", [1, 2, 4, 6])
 def test_packing(bits):
-    per_group = {4: 2, 6: 4}[bits]
+    per_group = {1: 8, 2: 4, 4: 2, 6: 4}[bits]
     for groups in (0, 1, 2, 7, 300):
         elements = np.random.default_rng(groups).integers(0, 1 << bits, groups * per_group).astype(np.uint8)
         packed = pack(elements, bits)
@@ -115,7 +117,7 @@ def test_packing(bits):
 
 
 def test_packed_elements_must_be_whole_bytes():
-    for kind in (ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn):
+    for kind in map(SCALAR_TYPES.get, PACKED):
         with pytest.raises(ValueError, match="'x'.*whole bytes"):
             ptwm.numpy.save({"x": np.zeros((3, 1), kind)})
         assert ptwm.numpy.load(ptwm.numpy.save({"x": np.zeros((3, 0), kind)}))["x"].shape == (3, 0)
@@ -172,9 +174,18 @@ def test_names(tmp_path):
         ptwm.numpy.save({"\ud800": np.zeros(1)})
 
 
-def test_dtype_that_numpy_lacks():
+def test_dtype_that_numpy_lacks(monkeypatch):
     blob = ptwm.sharding.compress_ptwm_blob([("ok", b"1", "U8", (1,)), ("c", b"1234", "C32", (1,))])
+    monkeypatch.setattr("ptwm._memory.numpy_dtype", lambda dtype: None if dtype.name == "C32" else np.dtype(np.uint8))
     with pytest.raises(TypeError, match="'c'.*C32.*get_bytes"):
+        ptwm.numpy.load(blob)
+
+
+def test_dtype_that_needs_a_newer_ml_dtypes(monkeypatch):
+    blob = ptwm.sharding.compress_ptwm_blob([("c", b"1234", "BC32", (1,))])
+    _dtypes.numpy_dtype.cache_clear()
+    monkeypatch.delattr(ml_dtypes, "bcomplex32", raising=False)
+    with pytest.raises(ImportError, match="BC32.*bcomplex32.*pip install --upgrade ml_dtypes"):
         ptwm.numpy.load(blob)
 
 
@@ -196,7 +207,7 @@ def test_errors(tmp_path):
 
 def test_safetensors_gives_the_same(arrays, tmp_path):
     safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors cannot be imported")
-    ours_alone = ("F4", "F6_", "F8", "BF16", "C128", "large.bf16")
+    ours_alone = ("F4", "F6_", "F8", "BF16", "C128", "large.bf16", *PACKED, "C32", "BC32")
     known = {name: array for name, array in arrays.items() if not name.startswith(ours_alone)}
     theirs = safetensors.load(safetensors.save(known))
     ours = ptwm.numpy.load(ptwm.numpy.save(known))

@@ -10,7 +10,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import weights
+from conftest import PACKED, weights
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,11 +33,7 @@ def read_all(blob):
 
 def as_tensors(arrays):
     """Arrays of whole-byte dtypes as compress_ptwm_blob takes tensors."""
-    return [
-        (name, array, array.dtype, array.shape)
-        for name, array in arrays.items()
-        if name not in ("F4", "F6_E2M3", "F6_E3M2")
-    ]
+    return [(name, array, array.dtype, array.shape) for name, array in arrays.items() if name not in PACKED]
 
 
 # ------------------------------------------------------------------------------------------------------ blobs, shards
@@ -597,6 +593,26 @@ def test_zstd_that_fails(monkeypatch, capfd):
     with TensorIndex.from_buffer(blob) as index, pytest.raises(PtwmError, match="zstd"):
         index.get_bytes("x")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_what_interrupts_zstd_is_raised(monkeypatch, capfd, error):
+    tensors = [("x", b"abc" * 30_000, "U8", [90_000])]
+    blob = compress_ptwm_blob(tensors, method_hint=Method.ZSTD)
+
+    def interrupted(*args):
+        raise error
+
+    for name in ("_compressor", "_decompressor"):
+        monkeypatch.setattr(f"ptwm._library.{name}", interrupted)
+    with pytest.raises(error):
+        compress_ptwm_blob(tensors, method_hint=Method.ZSTD)
+    with TensorIndex.from_buffer(blob) as index:
+        with pytest.raises(error):
+            index.get_bytes("x")
+        monkeypatch.undo()
+        assert index.get_bytes("x") == tensors[0][1]
+    assert capfd.readouterr().err == ""
 
 
 def test_zstd_from_many_threads():

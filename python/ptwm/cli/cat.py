@@ -17,7 +17,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Write a tensor's raw bytes (little-endian, C order) to stdout, checked. Only its own part of the "
         "file is read.",
     )
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("file", metavar="FILE|DIRECTORY")
     parser.add_argument("tensor", metavar="TENSOR")
     parser.set_defaults(run=run)
 

@@ -1,90 +1,85 @@
-"""`ptwm decompress`: .ptwm files to the .safetensors files that they came from."""
+"""`ptwm decompress`: .ptwm files, and directories with them, to what they came from."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterator
+from typing import Any
 
-from ptwm._memory import Borrowed
-from ptwm._safetensors import Tensor, restorable_header, restorable_tensors, write_file
+from ptwm._safetensors import SafetensorsFile
 from ptwm.cli import common
+from ptwm.cli.progress import DirectoryProgress, progress
+from ptwm.cli.results import Results, add_output_options, describe_plan, directory_report, result_nbytes
+from ptwm.cli.targets import RESTORED, plan_targets
+from ptwm.conversion import decompress_directory, decompress_file
+from ptwm.conversion.files import file_state, remove_unchanged, restores
 from ptwm.random_access import TensorIndex
-from ptwm.random_access.records import Part
-
-# Tensors are decoded together up to this size, so that small ones that share a chunk decode it once.
-BATCH_NBYTES = 32 << 20
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "decompress",
-        help="restore .safetensors files",
-        description="Restore .safetensors files byte for byte, checking every checksum and hash on the way.",
+        help="restore .safetensors files and directories of models",
+        description="Restore .safetensors files, and directories that `ptwm compress` made, byte for byte, checking "
+        "every checksum and hash on the way.",
     )
-    parser.add_argument("sources", metavar="FILE.ptwm", nargs="+")
-    parser.add_argument("-o", "--output", metavar="DST", help="file or directory to write; default: beside the source")
-    parser.add_argument("-f", "--force", action="store_true", help="replace existing files")
-    parser.add_argument("--threads", metavar="N", type=common.parse_count, help="default: all CPUs")
+    add_output_options(parser, "FILE.ptwm|DIRECTORY", "DIRECTORY without -ptwm")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    for source, target in common.plan_targets(args.sources, args.output, (".ptwm", ".safetensors"), args.force):
-        start = time.perf_counter()
-        raw = decompress_file(source, target, args.threads)
-        seconds = time.perf_counter() - start
-        common.say(f"{target}: {common.human_size(raw)}, {seconds:.1f} s, {common.human_rate(raw, seconds)}")
-    return 0
+    results = Results(args.json)
+    for source, target in plan_targets(args.sources, args.output, RESTORED, args.force):
+        convert = _directory if os.path.isdir(source) else _file
+        results.add(convert(source, target, args))
+    return results.finish()
 
 
-def decompress_file(source: str, target: str, threads: int | None = None) -> int:
-    """Restore one file and return its length. The target appears when it is complete and all checks have passed."""
-    with TensorIndex(source, threads=threads) as index:
-        header, tensors, blocks = restore(index)
-        total = sum(tensor.nbytes for tensor in tensors)
-        with common.progress(total, os.path.basename(source)) as advance:
-            return write_file(target, header, _counted(blocks, advance))
+def _file(source: str, target: str, args: argparse.Namespace) -> dict[str, Any]:
+    stored = os.stat(source).st_size
+    with TensorIndex(source) as index:
+        nbytes = sum(entry.nbytes or 0 for entry in index.entries())
+    if args.dry_run:
+        return {"source": source, "target": target, "raw_nbytes": nbytes, "steps": [f"restore {target} from {source}"]}
+    state = file_state(source)
+    start = time.perf_counter()
+    with progress(nbytes, os.path.basename(source)) as advance:
+        raw = decompress_file(source, target, args.threads, advance)
+    seconds = time.perf_counter() - start
+    if args.remove_source:
+        with SafetensorsFile(target) as file, TensorIndex(source, threads=args.threads) as index:
+            if not restores(index, file):
+                raise common.Failure(f"{target}: differs from what was written; {source} was not removed")
+        remove_unchanged(source, state)
+    return {
+        "source": source,
+        "target": target,
+        "raw_nbytes": raw,
+        "stored_nbytes": stored,
+        "seconds": seconds,
+        "removed": args.remove_source,
+    }
 
 
-def restore(index: TensorIndex) -> tuple[bytes, list[Tensor], Iterator[memoryview]]:
-    """A file's original header, its tensors in the order of their data, and that data, checked, block after block.
-
-    Each block is valid until the next one is asked for.
-    """
-    header = restorable_header(index)
-    tensors = restorable_tensors(index, header)
-    return header, tensors, _blocks(index, tensors)
-
-
-def _blocks(index: TensorIndex, tensors: list[Tensor]) -> Iterator[memoryview]:
-    buffer = bytearray()
-    for batch in _batches(tensors):
-        begin, end = batch[0].begin, batch[-1].end
-        if len(buffer) < end - begin:
-            buffer = bytearray(end - begin)
-        target = Borrowed(buffer, writable=True)
-        with index._gate:
-            parts = [Part(index._find(t.name), target.pointer + (t.begin - begin), t.nbytes) for t in batch]
-            index._decode(parts, "full")
-        yield memoryview(buffer)[: end - begin]
-
-
-def _batches(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Neighbours that have up to BATCH_NBYTES together, or single tensors that have more. Empty ones are left out."""
-    batch: list[Tensor] = []
-    for tensor in tensors:
-        if batch and tensor.end - batch[0].begin > BATCH_NBYTES:
-            yield batch
-            batch = []
-        if tensor.nbytes:
-            batch.append(tensor)
-    if batch:
-        yield batch
-
-
-def _counted(blocks: Iterator[memoryview], advance: Callable[[int], object]) -> Iterator[memoryview]:
-    for block in blocks:
-        yield block
-        advance(len(block))
+def _directory(source: str, target: str, args: argparse.Namespace) -> dict[str, Any]:
+    start = time.perf_counter()
+    with DirectoryProgress() as shown:
+        plan = decompress_directory(
+            source,
+            target,
+            threads=args.threads,
+            overwrite=args.force,
+            remove_source=args.remove_source,
+            dry_run=args.dry_run,
+            progress=shown,
+        )
+    if args.dry_run:
+        raw = sum(step.nbytes for step in plan.steps)
+        return {"source": source, "target": target, "raw_nbytes": raw, "steps": describe_plan(plan)}
+    return {
+        **directory_report(source, target, plan, time.perf_counter() - start, shown.n_kept),
+        "raw_nbytes": result_nbytes(plan),
+        "stored_nbytes": plan.source_nbytes,
+        "removed": args.remove_source,
+    }

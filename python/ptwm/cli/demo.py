@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptwm._library import lib
 from ptwm._safetensors import SafetensorsFile
 from ptwm._version import __version__
-from ptwm.cli import common, compress, decompress, info
+from ptwm.cli import common, info, units
+from ptwm.conversion import compress_file, decompress_file
 from ptwm.random_access import TensorIndex
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    print(f"ptwm {__version__} on {common.plural(lib.ptwm_usable_cpus(), 'CPU')}")
+    print(f"ptwm {__version__} on {units.plural(lib.ptwm_usable_cpus(), 'CPU')}")
     print("The example: random numbers shaped like trained weights, every row and column with a scale of its own.")
     with tempfile.TemporaryDirectory(prefix="ptwm-demo-") as directory:
         steps = _round_trip(directory)
@@ -60,10 +61,10 @@ def _round_trip(directory: str) -> list[Measured]:
     raw = write_checkpoint(original)
 
     _show_command("ptwm compress model.safetensors")
-    seconds = _timed(lambda: compress.compress_file(original, packed))
+    seconds = _timed(lambda: compress_file(original, packed))
     stored = os.stat(packed).st_size
     steps = [Measured("compress, onto the disk", raw, seconds)]
-    print(f"model.ptwm: {common.human_size(raw)} -> {common.human_size(stored)} ({common.human_ratio(stored, raw)})")
+    print(f"model.ptwm: {units.human_size(raw)} -> {units.human_size(stored)} ({units.human_ratio(stored, raw)})")
 
     with SafetensorsFile(original) as source, TensorIndex(packed) as index:
         _show_command("ptwm info model.ptwm")
@@ -76,7 +77,7 @@ def _round_trip(directory: str) -> list[Measured]:
         print("ok")
 
     _show_command("ptwm decompress model.ptwm -o restored.safetensors && cmp model.safetensors restored.safetensors")
-    seconds = _timed(lambda: decompress.decompress_file(packed, restored))
+    seconds = _timed(lambda: decompress_file(packed, restored))
     steps.append(Measured("decompress, onto the disk", raw, seconds))
     if not filecmp.cmp(original, restored, shallow=False):
         raise common.Failure("the restored file differs from the original: please report this")
@@ -95,9 +96,7 @@ def _fetch(index: TensorIndex, source: SafetensorsFile) -> list[Measured]:
 
     print('\n>>> index = ptwm.TensorIndex("model.ptwm")')
     one = _best_of(lambda: index.get_into(_TENSOR, buffers[_TENSOR]))
-    print(
-        f'>>> index.get_into("{_TENSOR}", buffer)  # {common.human_size(len(buffers[_TENSOR]))} in {_human_time(one)}'
-    )
+    print(f'>>> index.get_into("{_TENSOR}", buffer)  # {units.human_size(len(buffers[_TENSOR]))} in {_human_time(one)}')
     some = _best_of(lambda: index.get_slice(_SLICED)[_ROWS])
     rows = index.get_slice(_SLICED)[_ROWS]
     shape = index.entry(_SLICED).shape
@@ -162,12 +161,12 @@ def _print_speeds(steps: list[Measured]) -> None:
         rows.append(
             [
                 step.what,
-                common.human_size(step.nbytes),
+                units.human_size(step.nbytes),
                 _human_time(step.seconds),
-                common.human_rate(step.nbytes, step.seconds),
+                units.human_rate(step.nbytes, step.seconds),
                 f"{ratio:.2g}",
             ]
         )
     print()
-    for line in common.table(rows, "<>>>>"):
+    for line in units.table(rows, "<>>>>"):
         print(line)

@@ -6,18 +6,18 @@ import argparse
 import json
 from typing import Any
 
-from ptwm.cli import common
+from ptwm.cli import common, units
 from ptwm.random_access import TensorIndex
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "verify",
-        help="check files completely",
+        help="check files and directories completely",
         description="Decode everything and check every checksum, every hash and all padding. Writes nothing.",
     )
-    parser.add_argument("files", metavar="FILE", nargs="+")
-    parser.add_argument("--threads", metavar="N", type=common.parse_count, help="default: all CPUs")
+    parser.add_argument("files", metavar="FILE|DIRECTORY", nargs="+")
+    parser.add_argument("--threads", metavar="N", type=units.parse_count, help="default: all CPUs")
     parser.add_argument("--json", action="store_true", help="print an array with one object per file")
     parser.set_defaults(run=run)
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         if not report["ok"]:
             common.complain(report["error"])
         elif not args.json:
-            content = f"{common.plural(report['tensors'], 'tensor')}, {common.human_size(report['raw_nbytes'])}"
+            content = f"{units.plural(report['tensors'], 'tensor')}, {units.human_size(report['raw_nbytes'])}"
             common.say(f"{path}: ok, {content}")
     if args.json:
         print(json.dumps(reports, indent=2))

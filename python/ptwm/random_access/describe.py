@@ -32,14 +32,29 @@ def describe_record(record: Record) -> dict[str, Any]:
     }
 
 
-def describe_segment(layout: Any) -> dict[str, Any]:
-    """What a segment's tail says. `layout` is a `struct ptwm_layout *`, or None for no segment."""
+def describe_segment(layout: Any = None, segment: Any = None) -> dict[str, Any]:
+    """What a segment's tail says, and how large it is.
+
+    `layout` is a `struct ptwm_layout *` and `segment` a `struct ptwm_segment_info *`; None: there is no segment.
+    """
+    sizes = {
+        "segment_stored_nbytes": segment.stored_nbytes if segment else 0,
+        "tail_nbytes": segment.tail_nbytes if segment else 0,
+    }
     if layout is None:
-        return {"chain": None, "chunks": 0, "chunk_nbytes": 0, "planes": [], "model": None}
+        return {**sizes, "chain": None, "chunks": 0, "chunk_nbytes": 0, "planes": [], "model": None}
     info = new_struct("ptwm_layout_info")
     lib.ptwm_layout_get_info(layout, info)
-    model = {"unit": info.unit, "columns": info.n_columns, "sets": info.n_sets} if info.unit else None
+    model = None
+    if info.unit:
+        model = {
+            "unit": info.unit,
+            "columns": info.n_columns,
+            "phases": bool(info.has_phases),
+            "sets": info.n_sets,
+        }
     return {
+        **sizes,
         "chain": repr(Chain.from_bytes(to_bytes(info.chain, info.chain_nbytes))),
         "chunks": info.n_chunks,
         "chunk_nbytes": info.chunk_nbytes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptwm._dtypes import BY_CODE, Dtype, spelling
 from ptwm._library import ffi, lib, none_or, to_bytes
@@ -32,9 +32,8 @@ class TensorEntry:
     compressed_nbytes: int | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True)
-class Record:
-    """What the manifest says about a tensor."""
+class Record(NamedTuple):
+    """What the manifest says about a tensor. A tuple, as it is made anew for each access."""
 
     number: int
     name: str
@@ -74,7 +73,7 @@ class Record:
         return BY_CODE[self.code], self.shape
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Part:
     """Elements first .. first + count - 1 of a tensor (None: all), to be decoded at `pointer`."""
 

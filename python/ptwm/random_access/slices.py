@@ -1,15 +1,15 @@
-"""Parts of tensors: which elements an index expression needs, and how it picks its result from them."""
+"""Parts of tensors, decoded as far as an index expression needs them."""
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptwm._errors import PtwmError
-from ptwm._memory import numpy_layout, tensor_of_items, to_device, torch_layout, whole_bytes
+from ptwm._memory import Memory, numpy_layout, tensor_of_items, torch_layout, whole_bytes
+from ptwm.random_access.devices import Device, to_device
+from ptwm.random_access.selection import Plan, Selection, n_outer_axes, plan, select
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,91 +17,18 @@ if TYPE_CHECKING:
 
     from ptwm.random_access.index import TensorIndex
 
-
-@dataclass(frozen=True)
-class Selection:
-    """What an index expression means for a tensor of a certain shape.
-
-    Attributes
-    ----------
-    first, shape
-        The contiguous elements, in C order, that hold everything selected: where they begin and their shape.
-    key
-        The numpy index that picks the result from them.
-    """
-
-    first: int
-    shape: tuple[int, ...]
-    key: tuple[Any, ...]
-
-
-def select(shape: tuple[int, ...], key: Any) -> Selection:
-    """Maps a basic index (integers, slices, Ellipsis, None) to the elements that it needs.
-
-    Leading integers and the first slice narrow what is decoded; what follows is left to numpy. IndexError for an
-    integer outside its axis or too many indices, TypeError for anything but a basic index.
-    """
-    items = _expand(key if isinstance(key, tuple) else (key,), len(shape))
-    first, axis = 0, 0
-    picks: list[Any] = []
-    for position, item in enumerate(items):
-        if item is None or item is Ellipsis:
-            picks.append(item)
-            continue
-        inner = math.prod(shape[axis + 1 :])
-        if isinstance(item, slice):
-            low, high, item = _bound(item, shape[axis])
-            kept = (high - low, *shape[axis + 1 :])
-            return Selection(first + low * inner, kept, (*picks, item, *items[position + 1 :]))
-        first += _position(item, shape[axis], axis) * inner
-        axis += 1
-    return Selection(first, (), tuple(picks))
-
-
-def _expand(items: tuple[Any, ...], n_dims: int) -> list[Any]:
-    """An index with an entry for each axis. Ellipsis stays at the end, where it only means "an array, not a scalar"."""
-    for item in items:
-        if isinstance(item, bool) or not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
-            raise TypeError(f"a tensor is sliced by integers, slices, ... and None, not {type(item).__name__}")
-    n_ellipses = sum(item is Ellipsis for item in items)
-    n_axes = sum(item is not None and item is not Ellipsis for item in items)
-    if n_ellipses > 1:
-        raise IndexError("an index can have only one ellipsis")
-    if n_axes > n_dims:
-        raise IndexError(f"too many indices: {n_axes} for a tensor of {n_dims} dimensions")
-    fill = [slice(None)] * (n_dims - n_axes)
-    if not n_ellipses:
-        return [*items, *fill]
-    at = next(position for position, item in enumerate(items) if item is Ellipsis)
-    return [*items[:at], *fill, *items[at + 1 :], Ellipsis]
-
-
-def _is_int(item: Any) -> bool:
-    return hasattr(type(item), "__index__") and getattr(item, "ndim", 0) == 0
-
-
-def _position(item: Any, dim: int, axis: int) -> int:
-    position = operator.index(item)
-    if not -dim <= position < dim:
-        raise IndexError(f"index {position} is out of bounds for axis {axis} with size {dim}")
-    return position % dim
-
-
-def _bound(item: slice, dim: int) -> tuple[int, int, slice]:
-    """The rows from the first to the last that a slice picks, and the slice that picks them from just these."""
-    rows = range(dim)[item]
-    if not rows:
-        return 0, 0, slice(0, 0)
-    low, high = min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1
-    # Descending rows end with the first that is kept, for which a slice has no stop but None.
-    return low, high, slice(rows[0] - low, None, rows.step)
+# Gaps of so many raw bytes are passed over, and smaller ones in files whose chunks are smaller. Chunks that several
+# parts touch are decoded once.
+_GAP_NBYTES = 64 << 10
+# Where arrays of any type may begin.
+_ALIGNMENT = 64
 
 
 class TensorSlice:
     """A tensor that is decoded as far as an index expression asks for it: `part = index.get_slice(name)[10:20]`.
 
     Integers, slices with any step, Ellipsis and None work as in numpy, and the result is a numpy array of its own (a
-    scalar where numpy gives one).
+    scalar where numpy gives one). Chunks that hold nothing that was asked for are neither read nor decoded.
     """
 
     # Refuses dtypes and shapes that the framework lacks.
@@ -123,12 +50,67 @@ class TensorSlice:
         return self._dtype.name
 
     def __getitem__(self, key: Any) -> Any:
+        element, _ = numpy_layout(self._dtype, self._shape)
         selection = select(self._shape, key)
-        first, count = selection.first, math.prod(selection.shape)
-        low, high = whole_bytes(self._dtype, first, first + count)
-        memory = self._index._fetch_range(self._name, low, high, self._check, self._max_nbytes)
-        block = memory.array(self._dtype, (high - low,))[first - low :][:count]
-        return _pick(block, selection)
+        if self._dtype.is_packed:
+            return self._fetch_packed(selection, element)
+        return self._fetch(selection, element, self._dtype.bits // 8)
+
+    def _plan(self, selection: Selection, per_item: int = 1) -> Plan:
+        """How a selection of items, of so many elements each, is fetched."""
+
+        def n_outer(gap_nbytes: int) -> int:
+            return n_outer_axes(selection, max(gap_nbytes * 8 // self._dtype.bits // per_item, 1))
+
+        # The smaller the gaps that are passed over, the more parts there are, and the less memory they take. It matters
+        # for what is decoded only where a gap may hold a whole chunk.
+        few = n_outer(_GAP_NBYTES)
+        if n_outer(1) == few:
+            return plan(selection, few)
+        return plan(selection, n_outer(min(self._index._chunk_size(self._name), _GAP_NBYTES)))
+
+    def _fetch(self, selection: Selection, element: Any, item_nbytes: int, per_item: int = 1) -> Any:
+        """The selected items, of so many bytes and elements each."""
+        if selection.is_empty:
+            return _empty(selection, element)
+        steps = self._plan(selection, per_item)
+        block_nbytes = math.prod(steps.block) * item_nbytes
+        stride = block_nbytes + -block_nbytes % _ALIGNMENT if len(steps.starts) > 1 else block_nbytes
+        self._index._check_memory(self._name, stride * len(steps.starts), self._max_nbytes)
+        memory = Memory(stride * len(steps.starts))
+        places = range(0, memory.nbytes, stride)
+        ranges = [
+            (
+                (start + steps.first) * per_item,
+                (start + steps.end) * per_item,
+                memory.pointer + place + steps.first * item_nbytes,
+            )
+            for start, place in zip(steps.starts, places)
+        ]
+        self._index._fetch_ranges(self._name, ranges, self._check)
+        content = memory.raw()
+        return _assemble([content[place : place + block_nbytes].view(element) for place in places], steps, selection)
+
+    def _fetch_packed(self, selection: Selection, element: Any) -> Any:
+        """The same for elements that are smaller than a byte: what is decoded begins and ends on whole bytes."""
+        if selection.is_empty:
+            return _empty(selection, element)
+        steps = self._plan(selection)
+        n_elements = math.prod(steps.block)
+        spans = [whole_bytes(self._dtype, start, start + n_elements) for start in steps.starts]
+        # An element takes a byte when it is unpacked.
+        self._index._check_memory(self._name, sum(high - low for low, high in spans), self._max_nbytes)
+        memories = [Memory((high - low) * self._dtype.bits // 8) for low, high in spans]
+        ranges = []
+        for start, (low, _), memory in zip(steps.starts, spans, memories):
+            first, end = whole_bytes(self._dtype, start + steps.first, start + steps.end)
+            ranges.append((first, end, memory.pointer + (first - low) * self._dtype.bits // 8))
+        self._index._fetch_ranges(self._name, ranges, self._check)
+        blocks = [
+            memory.array(self._dtype, (high - low,))[start - low :][:n_elements]
+            for start, (low, high), memory in zip(steps.starts, spans, memories)
+        ]
+        return _assemble(blocks, steps, selection)
 
     def __repr__(self) -> str:
         return f"<TensorSlice of {self._name!r}: {self._dtype.name}, shape {self._shape}>"
@@ -139,26 +121,60 @@ class TorchSlice(TensorSlice):
 
     _layout: Callable[..., Any] = staticmethod(torch_layout)
 
-    def __init__(self, index: TensorIndex, name: str, device: Any = None) -> None:
+    def __init__(self, index: TensorIndex, name: str, device: Device = None) -> None:
         super().__init__(index, name)
         self._device = device
         self._element, self._items = torch_layout(self._dtype, self._shape)
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the tensors that indexing gives."""
+        return self._element
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the whole, as torch has it."""
+        import torch
+
+        return torch.Size(self._items)
+
+    def is_floating_point(self) -> bool:
+        """Whether the tensors that indexing gives are of a floating-point dtype."""
+        return self._element.is_floating_point
+
     def __getitem__(self, key: Any) -> torch.Tensor:
-        selection = select(self._items, key)
+        # numpy does not care what the bytes mean, and unlike torch takes negative steps.
+        opaque = f"V{self._element.itemsize}"
         per_item = 2 if self._dtype.torch_pair else 1
-        first, count = selection.first * per_item, math.prod(selection.shape) * per_item
-        memory = self._index._fetch_range(self._name, first, first + count, self._check, self._max_nbytes)
-        # Indexed by numpy, which does not care what the bytes mean, and unlike torch takes negative steps.
-        return to_device(tensor_of_items(_pick(memory.items(self._element), selection), self._element), self._device)
+        items = self._fetch(select(self._items, key), opaque, self._element.itemsize, per_item)
+        return to_device(tensor_of_items(items, self._element), self._device)
 
 
-def _pick(block: np.ndarray[Any, Any], selection: Selection) -> Any:
-    """The part of a block that was selected: a view of it all, or a copy of less."""
+def _empty(selection: Selection, element: Any) -> Any:
+    import numpy
+
     try:
-        shaped = block.reshape(selection.shape)
+        return numpy.empty(tuple(map(len, selection.axes)), element)[selection.key]
     except ValueError as error:
         raise PtwmError(f"shape {selection.shape} is more than numpy can hold: {error}") from error
-    part = shaped[selection.key]
+
+
+def _assemble(blocks: list[np.ndarray[Any, Any]], steps: Plan, selection: Selection) -> Any:
+    """The selected elements of blocks: a view of all of a lone one, or a copy."""
+    import numpy
+
+    lengths = tuple(map(len, selection.axes))
+    try:
+        # Ellipsis: also what has no axes is an array.
+        key: Any = (*steps.inner, ...)
+        parts = [block.reshape(steps.block)[key] for block in blocks]
+        if len(parts) > 1:
+            joined = numpy.empty((len(parts), *parts[0].shape), parts[0].dtype)
+            for number, part in enumerate(parts):
+                joined[number] = part
+            return joined.reshape(lengths)[selection.key]
+        part = parts[0].reshape(lengths)[selection.key]
+    except ValueError as error:
+        raise PtwmError(f"shape {selection.shape} is more than numpy can hold: {error}") from error
     # A small part is not to keep all that was decoded for it.
-    return part.copy() if part.size < block.size else part
+    return part.copy() if part.size < blocks[0].size else part

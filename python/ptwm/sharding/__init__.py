@@ -1,6 +1,7 @@
 """Writing .ptwm files, and models of several of them."""
 
 from ptwm.sharding.index import PtwmIndex
+from ptwm.sharding.options import Method
 from ptwm.sharding.shards import (
     compress_ptwm_blob,
     plan_shards,
@@ -8,7 +9,7 @@ from ptwm.sharding.shards import (
     shard_filename,
     write_ptwm_shard,
 )
-from ptwm.sharding.writer import Method, Writer
+from ptwm.sharding.writer import Writer
 
 __all__ = [
     "Method",

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from ptwm._errors import FormatError
 from ptwm.chains import Chain
-from ptwm.random_access import TensorIndex
-from ptwm.sharding.index import INDEX_NAME, PtwmIndex
-from ptwm.sharding.writer import Method, Writer, check_method
-
-SINGLE_NAME = "model.ptwm"
+from ptwm.random_access.directory import DirectoryIndex
+from ptwm.sharding.options import EncodingOptions, Method, check_method
+from ptwm.sharding.writer import Writer
 
 # (name, raw bytes, dtype, shape); see Writer.add.
 Tensor = tuple[str, Any, Any, "Sequence[int] | None"]
@@ -50,7 +46,8 @@ def compress_ptwm_blob(
     ValueError
         As in `Writer.add`; or not as many lists of chains as tensors.
     """
-    with Writer._in_memory(metadata, threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk) as writer:
+    options = EncodingOptions(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+    with Writer._in_memory(metadata, options) as writer:
         _add_all(writer, tensors, chains_per_tensor, method_hint)
         return writer._finish_bytes()
 
@@ -144,36 +141,5 @@ def read_sharded_ptwm(model_dir: str | os.PathLike[str]) -> dict[str, bytes]:
         A file is malformed; a tensor is in two shards, or not in the one that the index says; a shard's name leaves the
         directory.
     """
-    directory = Path(model_dir)
-    index_path = directory / INDEX_NAME
-    if not index_path.exists():
-        with TensorIndex(directory / SINGLE_NAME) as index:
-            return {name: index.get_bytes(name) for name in index}
-    names_of_file: dict[str, list[str]] = {}
-    for name, file_name in PtwmIndex.read(index_path).weight_map.items():
-        names_of_file.setdefault(file_name, []).append(name)
-    paths = {file_name: _shard_path(directory, file_name) for file_name in names_of_file}
-    tensors: dict[str, bytes] = {}
-    for file_name, names in names_of_file.items():
-        _read_shard(paths[file_name], names, tensors)
-    return tensors
-
-
-def _shard_path(directory: Path, file_name: str) -> Path:
-    """Where a shard is. FormatError if its name, read as any system would, means something outside the directory."""
-    parts = PureWindowsPath(file_name)  # splits at both kinds of slashes, knows drives
-    if not parts.parts or parts.anchor or ".." in parts.parts or "\0" in file_name:
-        raise FormatError(f"{directory / INDEX_NAME}: the file name {file_name!r} leaves the directory")
-    return directory / file_name
-
-
-def _read_shard(path: Path, listed: Iterable[str], tensors: dict[str, bytes]) -> None:
-    """Adds all tensors of a shard, among which must be those listed."""
-    with TensorIndex(path) as index:
-        for name in listed:
-            if name not in index:
-                raise FormatError(f"{path}: tensor {name!r} is missing, which {INDEX_NAME} says is here")
-        for name in index:
-            if name in tensors:
-                raise FormatError(f"{path}: tensor {name!r} is in another shard too")
-            tensors[name] = index.get_bytes(name)
+    with DirectoryIndex(model_dir, any_name=False) as index:
+        return {name: index.get_bytes(name) for name in index}

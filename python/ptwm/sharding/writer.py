@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import IntEnum
-from operator import index as to_int
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +15,16 @@ from ptwm._callbacks import Callback
 from ptwm._callbacks import sink as callback_sink
 from ptwm._dtypes import logical_shape, resolve
 from ptwm._errors import exception, new_error
-from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, thread_count, to_bytes, zstd_provider
+from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, to_bytes, zstd_provider
 from ptwm._memory import Borrowed, is_array, little_endian
 from ptwm.chains import Chain
+from ptwm.sharding.options import EncodingOptions, Method, check_method
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ptwm.random_access import TensorIndex
-
-MIN_CHUNK_NBYTES = 4 << 10
-MAX_CHUNK_NBYTES = 64 << 20
+    from ptwm.random_access.file import FileIndex
 
 # Tensors that are added together: enough for all threads, and not too much to hold for whoever makes them one by one.
 BATCH_NBYTES = 64 << 20
@@ -33,16 +32,6 @@ BATCH_TENSORS = 256
 
 # What `Writer.add` takes: name, data, dtype, shape, chains, method.
 _Tensor = tuple[str, Any, Any, "Iterable[int] | None", "Iterable[Chain | bytes] | None", int]
-
-
-class Method(IntEnum):
-    """How planes are coded. All but MICROSCALE and IDENTITY force one codec where a chain gives planes to be coded."""
-
-    HUFFMAN = lib.PTWM_METHOD_HUFFMAN
-    ZSTD = lib.PTWM_METHOD_ZSTD
-    MICROSCALE = lib.PTWM_METHOD_MICROSCALE  # chosen for each plane by the data type and the data
-    RANS = lib.PTWM_METHOD_RANS
-    IDENTITY = lib.PTWM_METHOD_IDENTITY  # the bytes as they are
 
 
 class Writer:
@@ -86,8 +75,9 @@ class Writer:
         streaming_chunk: int | None = None,
         _source: Mapping[str, Any] | None = None,
     ) -> None:
-        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
-        self._start(os.fspath(path), metadata, _source, lib.ptwm_writer_open_path, path_to_c(path), options)
+        options = EncodingOptions(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+        _check_target(path)
+        self._start(os.fspath(path), metadata, _source, lib.ptwm_writer_open_path, path_to_c(path), options.to_c())
 
     @classmethod
     def to_function(
@@ -106,26 +96,17 @@ class Writer:
         What `write` raises, the method that had bytes to write raises; the file cannot go on then. Equal tensors are
         stored once only where `alias_of` says so, for nothing can be read back.
         """
-        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
+        options = EncodingOptions(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
         self = cls.__new__(cls)
         self._callback = Callback(write)
-        self._start(None, metadata, None, lib.ptwm_writer_open_sink, callback_sink(self._callback), options)
+        self._start(None, metadata, None, lib.ptwm_writer_open_sink, callback_sink(self._callback), options.to_c())
         return self
 
     @classmethod
-    def _in_memory(
-        cls,
-        metadata: Mapping[str, Any] | None = None,
-        threads: int | None = None,
-        level: int | None = None,
-        emit_payload_hash: bool = True,
-        emit_plane_crc: bool = True,
-        streaming_chunk: int | None = None,
-    ) -> Self:
+    def _in_memory(cls, metadata: Mapping[str, Any] | None, options: EncodingOptions) -> Self:
         """A writer of a file in memory, which `_finish_bytes` gives."""
-        options = _options(threads, level, emit_payload_hash, emit_plane_crc, streaming_chunk)
         self = cls.__new__(cls)
-        self._start(None, metadata, None, lib.ptwm_writer_open_memory, options)
+        self._start(None, metadata, None, lib.ptwm_writer_open_memory, options.to_c())
         return self
 
     _callback: Callback | None = None
@@ -144,16 +125,18 @@ class Writer:
         self._writer: Any = None
         self._n_tensors = 0
         handle, error = ffi.new("struct ptwm_writer **"), new_error()
-        self._check(open_writer(*args, handle, error), error)
         # The destructor holds what the writer needs, for as long as the writer lives.
-        needs = (self._callback, zstd_provider)
-        self._writer = ffi.gc(handle[0], lambda writer, _needs=needs: lib.ptwm_writer_close(writer))
+        close = _Close((self._callback, zstd_provider))
         try:
+            self._check(open_writer(*args, handle, error), error)
+            self._writer = ffi.gc(handle[0], close)
             for cbor, setter in zip(entries, (lib.ptwm_writer_set_metadata, lib.ptwm_writer_set_source)):
                 if cbor is not None:
                     self._check(setter(self._writer, cbor, len(cbor), error), error)
         except BaseException:
-            self._release()
+            # Between any two steps a signal may come, and the unfinished file is not to stay then either.
+            close(handle[0])
+            self._writer = None
             raise
 
     @property
@@ -220,7 +203,9 @@ class Writer:
             self._n_tensors += 1
         del kept
 
-    def _add_many(self, tensors: Iterable[_Tensor], advance: Callable[[int], Any] | None = None) -> None:
+    def _add_many(
+        self, tensors: Iterable[_Tensor] | Iterable[tuple[Any, ...]], advance: Callable[[int], Any] | None = None
+    ) -> None:
         """Adds tensors, given as what `add` takes: (name, data, dtype, shape, chains, method).
 
         The result is that of so many calls of `add`, but several are in the making at once, on all threads. Up to
@@ -262,8 +247,9 @@ class Writer:
         names = index.names() if names is None else names
         renamed = names if isinstance(names, Mapping) else {}
         for name in names:
-            with self._lock, index._gate:
-                self._copy(index, name, renamed.get(name, name))
+            file = index._file_of(name)
+            with self._lock, file._gate:
+                self._copy(file, name, renamed.get(name, name))
 
     def finish(self) -> None:
         """Completes the file and publishes it at its path. ValueError if it is finished or closed already."""
@@ -308,7 +294,7 @@ class Writer:
             raise ValueError(f"the writer of {self._path} is finished or closed")
         return self._writer
 
-    def _copy(self, index: TensorIndex, name: str, new_name: str) -> None:
+    def _copy(self, index: FileIndex, name: str, new_name: str) -> None:
         number = index._find(name).number
         encoded, error = _encode_name(new_name), new_error()
         status = lib.ptwm_writer_copy(self._open(), index._reader, number, encoded, len(encoded), error)
@@ -332,7 +318,19 @@ class Writer:
             raise exception(status, error, path=self._path, tensor=name, writing=True)
 
 
-def _batches(tensors: Iterable[_Tensor]) -> Iterator[list[tuple[str, Any, list[Any]]]]:
+class _Close:
+    """Closes a writer, once, however often it is asked to; holds what the writer needs until then."""
+
+    def __init__(self, needs: Any) -> None:
+        self._needs = needs
+
+    def __call__(self, writer: Any) -> None:
+        needs, self._needs = self._needs, None
+        if needs is not None and writer != ffi.NULL:
+            lib.ptwm_writer_close(writer)
+
+
+def _batches(tensors: Iterable[_Tensor] | Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[str, Any, list[Any]]]]:
     """Names and specs, with what must live as long as they do, of tensors that are added together."""
     batch: list[tuple[str, Any, list[Any]]] = []
     nbytes = 0
@@ -347,31 +345,15 @@ def _batches(tensors: Iterable[_Tensor]) -> Iterator[list[tuple[str, Any, list[A
         yield batch
 
 
-def check_method(method: int) -> Method:
-    """A method from its number. TypeError for what is no integer, ValueError for a number that is no method."""
-    return Method(to_int(method))
-
-
-def _options(
-    threads: int | None, level: int | None, emit_payload_hash: bool, emit_plane_crc: bool, streaming_chunk: int | None
-) -> Any:
-    options = new_struct("ptwm_writer_options")
-    options.flags = (lib.PTWM_WRITE_PAYLOAD_HASH if emit_payload_hash else 0) | (
-        lib.PTWM_WRITE_PLANE_CRC if emit_plane_crc else 0
-    )
-    options.threads = thread_count(threads)
-    if streaming_chunk is not None:
-        if not MIN_CHUNK_NBYTES <= to_int(streaming_chunk) <= MAX_CHUNK_NBYTES:
-            raise ValueError(
-                f"streaming_chunk is {MIN_CHUNK_NBYTES} .. {MAX_CHUNK_NBYTES} bytes, not {streaming_chunk}"
-            )
-        options.chunk_nbytes = streaming_chunk
-    if level is not None:
-        if not -(2**31) <= to_int(level) < 2**31:
-            raise ValueError(f"level {level} is out of range")
-        options.level = level
-    options.zstd = zstd_provider
-    return options
+def _check_target(path: str | os.PathLike[str]) -> None:
+    """OSError that says what to do instead for a path that leads to a pipe or a device."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError, TypeError):  # of which the library knows better what it means for writing
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        message = "not a regular file, which is what a whole file can replace; Writer.to_function writes to pipes"
+        raise OSError(errno.EINVAL, message, os.fspath(path))
 
 
 def _entries(metadata: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> tuple[bytes | None, bytes | None]:

@@ -1,0 +1,237 @@
+#include "chain_encode.h"
+
+#include <string.h>
+
+#include "float_encode.h"
+#include "plane.h"
+#include "status.h"
+#include "threads.h"
+#include "window.h"
+
+enum { TOLERANCE = 1000 }; /* of the size */
+
+/* A segment that is being encoded with one chain. */
+struct encoding {
+    const struct ptwm_encode_spec *spec;
+    bool try_zstd;
+    struct ptwm_tail tail;
+    struct ptwm_window window;
+    struct ptwm_float_window fast;
+    const struct ptwm_sampled_choice *rival; /* NULL, or what the first window's model has to be better than */
+    bool is_beaten;                     /* it was not: nothing has been written */
+    bool is_fast;                       /* of the present window: it is in fast, not in window */
+    struct ptwm_output *output;
+    uint64_t position;                  /* behind the chunks written so far, from the segment's start */
+};
+
+/* ------------------------------------------------------------------------------------------------------- chunks */
+
+/* Takes what the symbol plane carries out of the rest plane before it, which begins at begin. */
+static void drop_carried(struct ptwm_bytes *stored, size_t begin, size_t n_carried, struct ptwm_plane_record *rest)
+{
+    memmove(stored->data + begin, stored->data + begin + n_carried, stored->nbytes - begin - n_carried);
+    stored->nbytes -= n_carried;
+    rest->codec = PTWM_CODEC_CARRIED;
+    rest->stored_nbytes -= (uint32_t)n_carried;
+    rest->crc = ptwm_crc32c(0, stored->data + begin, rest->stored_nbytes);
+}
+
+static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
+                                      struct ptwm_plane_record *records, struct ptwm_error *error)
+{
+    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, 0, NULL, NULL };
+    enum ptwm_status status = PTWM_OK;
+    size_t n_carried = 0, rest_begin = 0;
+
+    if (e->window.set != PTWM_NO_SET) {
+        plan.classes = ptwm_window_classes(&e->window, chunk);
+        plan.first_element = ptwm_tail_first_element(&e->tail, chunk);
+        plan.symbols = ptwm_window_symbols(&e->window, chunk);
+    }
+    for (uint32_t p = 0; p < e->tail.chain.n_planes && status == PTWM_OK; p++) {
+        size_t nbytes;
+        const uint8_t *plane = ptwm_window_plane(&e->window, chunk, p, &nbytes);
+        const size_t begin = stored->nbytes;
+        status = ptwm_plane_encode(&e->tail, p, &plan, e->spec->context, plane, nbytes, stored, &records[p], error);
+        if (e->tail.chain.planes[p].kind == PTWM_PLANE_REST && records[p].codec == PTWM_CODEC_IDENTITY) {
+            const uint64_t n = ptwm_chain_n_elements(&e->tail.chain, ptwm_tail_chunk_nbytes(&e->tail, chunk));
+            n_carried = ptwm_label_n_carried(plane, nbytes, (size_t)n, e->tail.model.unit);
+            plan.carried = n_carried > 0 ? plane : NULL;
+            rest_begin = begin;
+        }
+    }
+    if (status == PTWM_OK && n_carried > 0 && records[e->tail.chain.n_planes - 1].codec == PTWM_CODEC_LABEL_RANS)
+        drop_carried(stored, rest_begin, n_carried, &records[e->tail.chain.n_planes - 2]);
+    return status;
+}
+
+static uint64_t first_chunk(const struct encoding *e)
+{
+    return e->is_fast ? e->fast.first_chunk : e->window.first_chunk;
+}
+
+/* The memory of a chunk's result: each thread has two. */
+static struct ptwm_bytes *stored_at(const struct encoding *e, size_t slot)
+{
+    return &e->spec->memory[slot / 2].stored[slot % 2];
+}
+
+static enum ptwm_status encode_chunk(void *context, size_t task, size_t slot, unsigned worker, struct ptwm_error *error)
+{
+    struct encoding *e = context;
+    const uint64_t chunk = first_chunk(e) + task;
+    struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
+    struct ptwm_bytes *stored = stored_at(e, slot);
+
+    stored->nbytes = 0;
+    if (e->is_fast)
+        return ptwm_float_encode_chunk(&e->fast, chunk, &e->spec->memory[worker].scratch, stored, records, error);
+    return encode_planes(e, chunk, stored, records, error);
+}
+
+/* Writes and places a chunk. */
+static enum ptwm_status write_chunk(void *context, size_t task, size_t slot, struct ptwm_error *error)
+{
+    static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
+    struct encoding *e = context;
+    const struct ptwm_bytes *stored = stored_at(e, slot);
+    const uint64_t begin = ptwm_chunk_position(e->position, e->tail.segment.flags);
+    enum ptwm_status status = ptwm_output_write(e->output, zeros, (size_t)(begin - e->position), error);
+
+    if (status == PTWM_OK)
+        status = ptwm_output_write(e->output, stored->data, stored->nbytes, error);
+    e->tail.chunk_offset[first_chunk(e) + task] = begin;
+    e->position = begin + stored->nbytes;
+    return status;
+}
+
+/* Prepares the window of n chunks from first on, the fast way if there is one. */
+static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t n, struct ptwm_error *error)
+{
+    e->is_fast = false;
+    if (e->fast.kind != PTWM_FLOAT_NONE) {
+        enum ptwm_status status = ptwm_float_window_fill(&e->fast, first, n, &e->is_fast, error);
+        if (status != PTWM_OK || e->is_fast)
+            return status;
+    }
+    return ptwm_window_fill(&e->window, first, n, error);
+}
+
+/*
+ * Whether the first window's classes gain more than other chains have in advance, or nearly so: what decodes several times
+ * as fast may be a thousandth larger, where the sample is that exact, which it is not for bytes.
+ */
+static bool beats_rival(const struct encoding *e)
+{
+    const struct ptwm_sampled_choice *rival = e->rival;
+    const int64_t n = (int64_t)e->fast.n, n_sampled = (int64_t)rival->n_elements;
+    const unsigned width = ptwm_float_width(e->fast.kind);
+    const int64_t loss = (int64_t)e->fast.symbols_cost_bits - (int64_t)e->fast.entropy_bits;
+    const int64_t heads = (int64_t)(ptwm_ceil_div(e->fast.n * width, e->tail.chunk_nbytes) * rival->head_bits);
+    const int64_t price = width > 1 ? (int64_t)rival->rival_bits / TOLERANCE * n / n_sampled : 0;
+
+    return e->is_fast && loss + rival->advantage_bits * n / n_sampled <= heads + price;
+}
+
+/* Makes room for the segment's beginning and remembers where that is. */
+static enum ptwm_status begin_segment(struct encoding *e, struct ptwm_error *error)
+{
+    enum ptwm_status status = ptwm_segment_pad(e->output, e->tail.segment.flags, error);
+
+    e->tail.segment.offset = ptwm_output_position(e->output);
+    return status;
+}
+
+static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_error *error)
+{
+    const uint64_t step = ptwm_window_max_chunks(&e->tail);
+    /* A thread alone writes each chunk while it is in the cache. */
+    const size_t n_slots = e->spec->threads > 1 ? 2 * (size_t)e->spec->threads : 1;
+    enum ptwm_status status = PTWM_OK;
+
+    for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
+        const uint64_t n = e->tail.n_chunks - i < step ? e->tail.n_chunks - i : step;
+        status = fill_window(e, i, n, error);
+        if (status == PTWM_OK && i == 0 && e->rival != NULL && !beats_rival(e)) {
+            e->is_beaten = true;
+            break;
+        }
+        if (status == PTWM_OK && i == 0)
+            status = begin_segment(e, error);
+        if (status == PTWM_OK)
+            status = ptwm_parallel_in_order((size_t)n, n_slots, e->spec->threads, encode_chunk, write_chunk, e, error);
+    }
+    return status;
+}
+
+static enum ptwm_status write_tail(struct encoding *e, struct ptwm_segment_record *record, struct ptwm_error *error)
+{
+    struct ptwm_bytes bytes = { e->spec->context->allocator, NULL, 0, 0 };
+    enum ptwm_status status = ptwm_tail_write(&e->tail, &bytes);
+
+    if (status != PTWM_OK)
+        status = ptwm_fail(error, status, "a segment's tail");
+    else
+        status = ptwm_output_write(e->output, bytes.data, bytes.nbytes, error);
+    *record = e->tail.segment;
+    record->tail_nbytes = bytes.nbytes;
+    record->stored_nbytes = e->position + bytes.nbytes;
+    ptwm_bytes_release(&bytes);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- chains */
+
+/* Whether there is a fast way: one label step of floats, coded with label rANS, and nothing else to be tried. */
+static bool has_fast_way(const struct ptwm_encode_spec *spec, bool try_zstd)
+{
+    return !spec->plain && !spec->no_labels && !try_zstd &&
+           (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
+}
+
+static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
+                                       const struct ptwm_parsed_chain *chain, bool try_zstd, struct ptwm_output *output)
+{
+    memset(e, 0, sizeof *e);
+    e->spec = spec;
+    e->try_zstd = try_zstd;
+    e->output = output;
+    if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
+        return PTWM_ERR_MEMORY;
+    ptwm_window_init(&e->window, spec, &e->tail);
+    ptwm_float_window_init(&e->fast, spec, &e->tail, &spec->memory[0]);
+    if (!has_fast_way(spec, try_zstd))
+        e->fast.kind = PTWM_FLOAT_NONE;
+    return PTWM_OK;
+}
+
+static void end_encoding(struct encoding *e)
+{
+    if (e->fast.spec != NULL)
+        ptwm_float_window_release(&e->fast, &e->spec->memory[0]);
+    if (e->window.spec != NULL)
+        ptwm_window_release(&e->window);
+    if (e->tail.allocator != NULL)
+        ptwm_tail_release(&e->tail);
+}
+
+enum ptwm_status ptwm_chain_encode(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
+                                   bool try_zstd, const struct ptwm_sampled_choice *rival, bool *is_beaten,
+                                   struct ptwm_output *output, struct ptwm_segment_record *record,
+                                   struct ptwm_error *error)
+{
+    struct encoding e;
+    enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd, output);
+
+    e.rival = rival;
+    if (status != PTWM_OK)
+        status = ptwm_fail(error, status, "a segment");
+    if (status == PTWM_OK)
+        status = encode_windows(&e, error);
+    if (status == PTWM_OK && !e.is_beaten)
+        status = write_tail(&e, record, error);
+    if (is_beaten != NULL)
+        *is_beaten = e.is_beaten;
+    end_encoding(&e);
+    return status;
+}
