@@ -170,6 +170,26 @@ static uint8_t *weights(size_t nbytes, size_t width, uint64_t seed)
     return bytes;
 }
 
+/* bfloat16 in rows of 128, whose columns have scales in half octaves, so that their shifts have phases. */
+static uint8_t *half_octaves(size_t nbytes)
+{
+    uint8_t *bytes = malloc(nbytes);
+    uint64_t seed = 7;
+
+    for (size_t i = 0; i < nbytes / 2; i++) {
+        float value = i % 128 * 7 % 5 % 2 ? 1.41421356f : 1.0f;
+        float sum = 0;
+        uint32_t bits;
+        for (int k = 0; k < 6; k++)
+            sum += (float)(check_random(&seed) >> 40) / (1 << 24) - 0.5f;
+        value *= sum * (float)(1 << i % 128 * 7 % 5 / 2);
+        memcpy(&bits, &value, 4);
+        bytes[2 * i] = (uint8_t)(bits >> 16);
+        bytes[2 * i + 1] = (uint8_t)(bits >> 24);
+    }
+    return bytes;
+}
+
 static enum ptwm_status add(struct ptwm_writer *w, const char *name, uint32_t dtype, const uint8_t *data,
                             uint64_t nbytes, enum ptwm_method method, const struct ptwm_chain *chain)
 {
@@ -222,12 +242,14 @@ static struct image image_of_everything(uint32_t flags)
         free(data);
     }
     {
-        uint8_t *data = weights(NBYTES, 8, 99), *zeros = calloc(NBYTES, 1);
+        uint8_t *data = weights(NBYTES, 8, 99), *zeros = calloc(NBYTES, 1), *octaves = half_octaves(4 * NBYTES);
         CHECK_EQ(add(w, "deltas", PTWM_DTYPE_F64, data, NBYTES, PTWM_METHOD_MICROSCALE, &deltas), PTWM_OK);
         CHECK_EQ(add(w, "zeros", PTWM_DTYPE_F32, zeros, NBYTES, PTWM_METHOD_MICROSCALE, NULL), PTWM_OK);
         CHECK_EQ(add(w, "small", PTWM_DTYPE_BF16, data, 768, PTWM_METHOD_MICROSCALE, NULL), PTWM_OK);
+        CHECK_EQ(add(w, "octaves", PTWM_DTYPE_BF16, octaves, 4 * NBYTES, PTWM_METHOD_MICROSCALE, NULL), PTWM_OK);
         free(data);
         free(zeros);
+        free(octaves);
     }
     CHECK_EQ(ptwm_writer_set_metadata(w, "\xa1\x61k\x61v", 5, NULL), PTWM_OK);
     CHECK_EQ(ptwm_writer_set_source(w, "\xa0", 1, NULL), PTWM_OK);
@@ -310,6 +332,8 @@ static void test_files_of_everything(void)
             check_contains("-a -j @", expected);
         }
         check_contains("-a @", "delta(4) delta(2) label(8, 6, 9)");
+        check_contains("-j @ octaves", "\"has_phases\": true");
+        check_contains("@ octaves", " in columns of phase 1\n");
         free(image.data);
     }
 }
@@ -356,7 +380,8 @@ static void test_agrees_with_the_library(void)
         CHECK(json_next_number(&p, "chunk_nbytes", &number) && number == info.chunk_nbytes);
         CHECK(json_next_number(&p, "n_chunks", &number) && number == info.n_chunks);
         CHECK(info.unit == 0 || (json_next_number(&p, "unit", &number) && number == info.unit &&
-                                 json_next_number(&p, "columns", &number) && number == info.n_columns));
+                                 json_next_number(&p, "columns", &number) && number == info.n_columns &&
+                                 (strncmp(strstr(p, "\"has_phases\": ") + 14, "true", 4) == 0) == info.has_phases));
         for (uint64_t c = 0; c < info.n_chunks; c++) {
             CHECK(json_next_number(&p, "raw_nbytes", &number));
             for (uint32_t i = 0; i < info.n_planes; i++) {
@@ -449,10 +474,9 @@ static void fix_manifest(struct image *image)
     store32(image->data + image->nbytes - 16, ptwm_crc32c(0, image->data + offset, image->nbytes - 40 - offset));
 }
 
-/* Damage that its checksum hides: in the manifest, in tails, in planes of files without checksums. */
-static void test_damage_behind_good_checksums(void)
+/* Damage that its checksum hides, times over for each byte: in the manifest and in tails. Frees the image. */
+static void damage_behind_good_checksums(struct image image, int times)
 {
-    struct image image = small_image(BOTH);
     const size_t begin = manifest_offset(&image), n_manifest = image.nbytes - 40 - begin;
     uint8_t *copy = malloc(image.nbytes);
     struct ptwm_segment_info info = { .struct_nbytes = sizeof info };
@@ -461,7 +485,7 @@ static void test_damage_behind_good_checksums(void)
 
     memcpy(copy, image.data, image.nbytes);
     for (size_t i = 0; i < n_manifest; i++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < times; k++) {
             image.data[begin + i] = (uint8_t)check_random(&seed);
             fix_manifest(&image);
             check_diagnosis(image.data, image.nbytes, "manifest byte", i);
@@ -471,7 +495,7 @@ static void test_damage_behind_good_checksums(void)
     for (uint64_t s = 0; ptwm_reader_get_segment(r, s, &info) == PTWM_OK; s++) {
         uint8_t *tail = image.data + info.file_offset + info.stored_nbytes - info.tail_nbytes;
         for (size_t i = 0; i + 4 < info.tail_nbytes; i++)
-            for (int k = 0; k < 3; k++) {
+            for (int k = 0; k < times; k++) {
                 tail[i] = (uint8_t)check_random(&seed);
                 store32(tail + info.tail_nbytes - 4, ptwm_crc32c(0, tail, (size_t)info.tail_nbytes - 4));
                 check_diagnosis(image.data, image.nbytes, "tail byte", (size_t)info.file_offset + i);
@@ -481,6 +505,28 @@ static void test_damage_behind_good_checksums(void)
     ptwm_reader_close(r);
     free(copy);
     free(image.data);
+}
+
+static void test_damage_behind_good_checksums(void)
+{
+    damage_behind_good_checksums(small_image(BOTH), 3);
+}
+
+/* A model with column shifts, phases and second frequencies. */
+static void test_damaged_phases(void)
+{
+    enum { NBYTES = 128 << 10 };
+    uint8_t *octaves = half_octaves(NBYTES);
+    struct ptwm_writer *w = NULL;
+    struct image image;
+
+    CHECK_EQ(ptwm_writer_open_memory(NULL, &w, NULL), PTWM_OK);
+    CHECK_EQ(add(w, "octaves", PTWM_DTYPE_BF16, octaves, NBYTES, PTWM_METHOD_MICROSCALE, NULL), PTWM_OK);
+    free(octaves);
+    image = finish(w);
+    write_file(image.data, image.nbytes);
+    check_contains("-j -a @", "\"has_phases\": true");
+    damage_behind_good_checksums(image, 1);
 }
 
 static void test_damaged_planes_without_checksums(void)
@@ -776,6 +822,7 @@ int main(void)
     RUN(test_bytes_behind_the_end);
     RUN(test_lost_footer);
     RUN(test_damage_behind_good_checksums);
+    RUN(test_damaged_phases);
     RUN(test_damaged_planes_without_checksums);
     RUN(test_hostile_manifests);
     RUN(test_names_cannot_control_a_terminal);

@@ -7,6 +7,16 @@
 
 enum { MAX_UNIT = 1 << 20, MAX_COLUMNS = 1 << 20, MAX_SETS = 65536, MIN_SET_NBYTES = 1 + 1 + 2 * 2 };
 
+static bool read_phases(struct scan *scan, struct dump_model *m)
+{
+    const size_t from = scan->next;
+
+    m->phases = scan_bytes(scan, (m->n_columns + 7) / 8, "phases of the columns");
+    if (m->phases != NULL && m->n_columns % 8 != 0 && m->phases[m->n_columns / 8] >> m->n_columns % 8 != 0)
+        scan_problem(scan, from + m->n_columns / 8, "unused bits behind the phases are not zero");
+    return m->phases != NULL;
+}
+
 static bool read_columns(struct scan *scan, struct dump_model *m)
 {
     const size_t begin = scan->next;
@@ -14,6 +24,7 @@ static bool read_columns(struct scan *scan, struct dump_model *m)
     const uint8_t *stream;
     size_t from = scan->next;
     uint64_t n_bits;
+    unsigned flags;
 
     if (scan->failed || n_columns == 0)
         return !scan->failed;
@@ -25,7 +36,9 @@ static bool read_columns(struct scan *scan, struct dump_model *m)
     m->base = m->base < 128 ? m->base : m->base - 256;
     scan_field(scan, from, "base of the column shifts", "%d", m->base);
     from = scan->next;
-    m->width = (unsigned)scan_u8(scan, "width of the column shifts");
+    flags = (unsigned)scan_take_uint(scan, 1, "width of the column shifts");
+    m->width = flags & 127;
+    scan_field(scan, from, "width of the column shifts", "%u%s", m->width, flags > 127 ? ", and phases" : "");
     if (scan->failed || m->width < 1 || m->width > 8) {
         scan_problem(scan, from, "column shifts of %u bits", m->width);
         return false;
@@ -45,7 +58,7 @@ static bool read_columns(struct scan *scan, struct dump_model *m)
     }
     if (n_bits % 8 != 0 && stream[n_bits / 8] >> n_bits % 8 != 0)
         scan_problem(scan, from + (size_t)(n_bits / 8), "unused bits behind the column shifts are not zero");
-    return true;
+    return flags <= 127 || read_phases(scan, m);
 }
 
 static bool read_table(struct scan *scan, unsigned bits, struct dump_table *t)
@@ -84,6 +97,30 @@ static bool read_table(struct scan *scan, unsigned bits, struct dump_table *t)
     return true;
 }
 
+/* The frequencies of a table's labels in columns of phase 1. */
+static bool read_second(struct scan *scan, struct dump_table *t)
+{
+    const size_t from = scan->next;
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < t->n_labels; i++) {
+        const size_t at = scan->next;
+        const uint64_t value = scan_take_varint(scan, "second frequency");
+
+        if (scan->failed)
+            return false;
+        if (value < 1 || value > 8191)
+            scan_problem(scan, at, "label %" PRIu32 " has second frequency 8 * %" PRIu64, i, value);
+        t->second[i] = value <= 8191 ? (uint32_t)(value * 8) : 0;
+        total += t->second[i];
+        scan_field(scan, at, "second frequency", "%" PRIu32 ": symbol %u, frequency %" PRIu32 "/65536", i, t->symbol[i],
+                   t->second[i]);
+    }
+    if (total != 65536)
+        scan_problem(scan, from, "the second frequencies sum to %" PRIu64 ", not to 65536", total);
+    return true;
+}
+
 static bool read_set(struct scan *scan, unsigned bits, struct dump_model *m, size_t number, size_t *room)
 {
     struct dump_set *set = &m->sets[number];
@@ -105,7 +142,8 @@ static bool read_set(struct scan *scan, unsigned bits, struct dump_model *m, siz
             *room = 2 * *room + 8;
         }
         scan_group(scan, "set %zu, class %" PRIu32, number, c);
-        if (!read_table(scan, bits, &m->tables[m->n_tables]))
+        if (!read_table(scan, bits, &m->tables[m->n_tables]) ||
+            (m->phases != NULL && !read_second(scan, &m->tables[m->n_tables])))
             return false;
         m->n_tables++;
     }
@@ -157,12 +195,12 @@ void model_release(struct dump_model *m)
     memset(m, 0, sizeof *m);
 }
 
-double model_table_entropy(const struct dump_table *t)
+double model_entropy(const uint32_t *frequencies, uint32_t n)
 {
     double bits = 0;
 
-    for (uint32_t i = 0; i < t->n_labels; i++)
-        if (t->frequency[i] > 0)
-            bits -= t->frequency[i] / 65536.0 * log2(t->frequency[i] / 65536.0);
+    for (uint32_t i = 0; i < n; i++)
+        if (frequencies[i] > 0)
+            bits -= frequencies[i] / 65536.0 * log2(frequencies[i] / 65536.0);
     return bits;
 }

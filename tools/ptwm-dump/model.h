@@ -12,6 +12,7 @@ struct dump_table {
     uint32_t n_labels;
     uint16_t symbol[DUMP_MAX_LABELS];
     uint32_t frequency[DUMP_MAX_LABELS];
+    uint32_t second[DUMP_MAX_LABELS]; /* in columns of phase 1; if the model has phases */
 };
 
 struct dump_set {
@@ -24,7 +25,8 @@ struct dump_model {
     size_t n_columns;
     int base;
     unsigned width;
-    int16_t *shift; /* of each column */
+    int16_t *shift;        /* of each column */
+    const uint8_t *phases; /* a bit stream of n_columns bits, in the bytes that were scanned; NULL: none */
     uint64_t n_sets_claimed;
     struct dump_set *sets;
     size_t n_sets; /* those that were read */
@@ -36,7 +38,7 @@ struct dump_model {
 bool model_read(struct scan *scan, unsigned bits, struct dump_model *model);
 void model_release(struct dump_model *model);
 
-/* Bits a label under a table's frequencies. */
-double model_table_entropy(const struct dump_table *table);
+/* Bits a label under n frequencies that sum to 65536. */
+double model_entropy(const uint32_t *frequencies, uint32_t n);
 
 #endif

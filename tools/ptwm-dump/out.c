@@ -64,12 +64,13 @@ void out_quoted(const struct out *out, enum out_style style, const void *text, s
     free(whole);
 }
 
-void out_bar(const struct out *out, double value, double most, int width)
+int out_bar(const struct out *out, double value, double most, int width)
 {
     const int n = most > 0 ? (int)(value / most * width + 0.5) : 0;
 
     for (int i = 0; i < n; i++)
         fputc('#', out->file);
+    return n;
 }
 
 enum { PLOT_COLUMNS = 64, PLOT_ROWS = 8 };

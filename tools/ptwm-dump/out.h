@@ -29,8 +29,8 @@ void out_styled(const struct out *out, enum out_style style, const char *format,
 /* A text of the file in quotes, escaped, cut unless full. */
 void out_quoted(const struct out *out, enum out_style style, const void *text, size_t nbytes);
 
-/* A horizontal bar of at most width characters, for value in 0 .. most. */
-void out_bar(const struct out *out, double value, double most, int width);
+/* A horizontal bar of at most width characters, for value in 0 .. most. Returns its length. */
+int out_bar(const struct out *out, double value, double most, int width);
 
 /*
  * values[0 .. n) as a plot of at most 64 columns and 8 rows: each column shows the range that its share of the values

@@ -92,6 +92,13 @@ static void put_model(struct json *j, const struct dump_model *m)
     for (size_t c = 0; c < m->n_columns; c++)
         json_int(j, NULL, m->shift[c]);
     json_close(j, ']');
+    json_bool(j, "has_phases", m->phases != NULL);
+    if (m->phases != NULL) {
+        json_open_line(j, "phases");
+        for (size_t c = 0; c < m->n_columns; c++)
+            json_uint(j, NULL, scan_bits(m->phases, c, 1));
+        json_close(j, ']');
+    }
     json_open(j, "sets", '[');
     for (size_t s = 0; s < m->n_sets; s++) {
         json_open(j, NULL, '[');
@@ -106,6 +113,12 @@ static void put_model(struct json *j, const struct dump_model *m)
             for (uint32_t i = 0; i < t->n_labels; i++)
                 json_uint(j, NULL, t->frequency[i]);
             json_close(j, ']');
+            if (m->phases != NULL) {
+                json_open_line(j, "second_frequencies");
+                for (uint32_t i = 0; i < t->n_labels; i++)
+                    json_uint(j, NULL, t->second[i]);
+                json_close(j, ']');
+            }
             json_close(j, '}');
         }
         json_close(j, ']');

@@ -10,15 +10,25 @@ enum { CHUNKS_SHOWN = 16, SETS_SHOWN = 4, UNITS_SHOWN = 64, BAR_WIDTH = 40 };
 
 /* ------------------------------------------------------------------------------------------------------- model */
 
-static void print_table(const struct out *o, const struct dump_table *t)
+/* The frequencies of all labels as bars, and beside them those in columns of phase 1. */
+static void print_table(const struct out *o, const struct dump_table *t, bool has_phases)
 {
+    const int width = has_phases ? BAR_WIDTH / 2 : BAR_WIDTH;
     uint32_t most = 0;
 
-    for (uint32_t i = 0; i < t->n_labels; i++)
+    for (uint32_t i = 0; i < t->n_labels; i++) {
         most = t->frequency[i] > most ? t->frequency[i] : most;
+        most = t->second[i] > most ? t->second[i] : most;
+    }
     for (uint32_t i = 0; i < t->n_labels; i++) {
         fprintf(o->file, "    %5u %7.3f%% |", t->symbol[i], t->frequency[i] * 100 / 65536.0);
-        out_bar(o, t->frequency[i], most, BAR_WIDTH);
+        if (has_phases) {
+            fprintf(o->file, "%*s", width - out_bar(o, t->frequency[i], most, width), "");
+            fprintf(o->file, " %7.3f%% |", t->second[i] * 100 / 65536.0);
+            out_bar(o, t->second[i], most, width);
+        } else {
+            out_bar(o, t->frequency[i], most, width);
+        }
         fputc('\n', o->file);
     }
 }
@@ -30,12 +40,26 @@ static void print_sets(const struct out *o, const struct dump_model *m)
     for (size_t s = 0; s < n; s++)
         for (uint32_t c = 0; c < m->sets[s].n_classes; c++) {
             const struct dump_table *t = &m->tables[m->sets[s].first_table + c];
-            fprintf(o->file, "  set %zu, class %" PRIu32 ": %" PRIu32 " labels, %.3f bits each\n", s, c, t->n_labels,
-                    model_table_entropy(t));
-            print_table(o, t);
+            fprintf(o->file, "  set %zu, class %" PRIu32 ": %" PRIu32 " labels, %.3f bits each", s, c, t->n_labels,
+                    model_entropy(t->frequency, t->n_labels));
+            if (m->phases != NULL)
+                fprintf(o->file, ", %.3f in columns of phase 1", model_entropy(t->second, t->n_labels));
+            fputc('\n', o->file);
+            print_table(o, t, m->phases != NULL);
         }
     if (n < m->n_sets)
         out_styled(o, OUT_FAINT, "  ... %zu more sets (see --full)\n", m->n_sets - n);
+}
+
+static void print_phases(const struct out *o, const struct dump_model *m)
+{
+    size_t n = 0;
+
+    for (size_t c = 0; m->phases != NULL && c < m->n_columns; c++)
+        n += scan_bits(m->phases, c, 1);
+    if (m->phases != NULL)
+        fprintf(o->file, ", %zu of phase 1", n);
+    fputc('\n', o->file);
 }
 
 static void print_model(const struct out *o, const struct dump_model *m)
@@ -43,7 +67,8 @@ static void print_model(const struct out *o, const struct dump_model *m)
     fprintf(o->file, "  model: units of %" PRIu64 " elements, %zu columns with shifts, %zu sets of tables\n", m->unit,
             m->n_columns, m->n_sets);
     if (m->n_columns > 0) {
-        fprintf(o->file, "  column shifts (%d and %u bits each)\n", m->base, m->width);
+        fprintf(o->file, "  column shifts (%d and %u bits each)", m->base, m->width);
+        print_phases(o, m);
         out_plot(o, m->shift, m->n_columns);
     }
     print_sets(o, m);
