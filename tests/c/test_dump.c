@@ -163,7 +163,9 @@ static uint8_t *weights(size_t nbytes, size_t width, uint64_t seed)
 
     for (size_t i = 0; i < nbytes; i++) {
         const uint64_t x = check_random(&seed);
-        const int spread = __builtin_ctz((unsigned)(x | 1 << 12)) + (int)(i / 512 % 3);
+        int spread = (int)(i / 512 % 3);
+        for (uint64_t bits = x; bits % 2 == 0 && spread < 12; bits /= 2)
+            spread++;
         bytes[i] =
             i % width == width - 1 ? (uint8_t)(0x3E - spread) : (uint8_t)(i / 8192 % 3 != 0 && width > 2 ? 0 : x >> 40);
     }
