@@ -131,6 +131,17 @@ bool ptwm_shape_bits(const uint64_t *shape, uint32_t n_dims, uint32_t dtype_bits
 
 /* ------------------------------------------------------------------------------------------------------ reading */
 
+/*
+ * The elements of the shape that was looked at last. Tensors inherit shapes, and nothing bounds the dimensions of one or
+ * the heirs of another but the manifest's length: multiplying for each of them would take the square of that.
+ */
+struct counted_shape {
+    bool is_known, fits;
+    uint64_t first_dim;
+    uint32_t n_dims;
+    uint64_t n_elements;
+};
+
 /* What a parser of the manifest needs: the position, what it fills, and where errors go. */
 struct parser {
     struct ptwm_cursor c;
@@ -138,6 +149,7 @@ struct parser {
     uint64_t manifest_offset;
     struct ptwm_manifest *manifest;
     struct ptwm_error *error;
+    struct counted_shape counted;
 };
 
 static enum ptwm_status malformed(struct parser *p, uint64_t tensor, const char *what)
@@ -322,6 +334,20 @@ static enum ptwm_status make_name(struct parser *p, uint64_t tensor, struct ptwm
     return PTWM_OK;
 }
 
+/* ptwm_shape_bits of a tensor whose dtype is known. */
+static bool tensor_bits(struct parser *p, const struct ptwm_tensor_record *t, uint32_t dtype_bits, uint64_t *bits)
+{
+    struct counted_shape *s = &p->counted;
+
+    if (!s->is_known || s->first_dim != t->first_dim || s->n_dims != t->n_dims) {
+        s->fits = ptwm_shape_bits(ptwm_manifest_shape(p->manifest, t), t->n_dims, 1, &s->n_elements);
+        s->is_known = true;
+        s->first_dim = t->first_dim;
+        s->n_dims = t->n_dims;
+    }
+    return s->fits && ptwm_mul_u64(s->n_elements, dtype_bits, bits);
+}
+
 /* Finds a tensor's bytes: its length, from dtype and shape if it can, and its place. */
 static enum ptwm_status find_range(struct parser *p, uint64_t tensor, struct ptwm_tensor_record *t, const struct fields *f,
                                    const struct place *place)
@@ -330,7 +356,7 @@ static enum ptwm_status find_range(struct parser *p, uint64_t tensor, struct ptw
     const uint32_t dtype_bits = ptwm_dtype_bits(t->dtype);
     uint64_t bits = 0, end;
 
-    if (dtype_bits > 0 && (!ptwm_shape_bits(ptwm_manifest_shape(m, t), t->n_dims, dtype_bits, &bits) || bits % 8 != 0 ||
+    if (dtype_bits > 0 && (!tensor_bits(p, t, dtype_bits, &bits) || bits % 8 != 0 ||
                            (has(f, KEY_LENGTH) && f->length != bits / 8)))
         return malformed(p, tensor, "a tensor's shape and dtype do not match its length");
     if (dtype_bits > 0 ? bits == 0 : has(f, KEY_LENGTH) && f->length == 0) {
@@ -443,7 +469,7 @@ enum ptwm_status ptwm_manifest_read(const uint8_t *bytes, size_t nbytes, uint64_
                                     const struct ptwm_allocator *allocator, struct ptwm_manifest *manifest,
                                     struct ptwm_error *error)
 {
-    struct parser p = { ptwm_cursor_make(bytes, nbytes), bytes, manifest_offset, manifest, error };
+    struct parser p = { ptwm_cursor_make(bytes, nbytes), bytes, manifest_offset, manifest, error, { 0 } };
     uint64_t n_fields = ptwm_cbor_read_count(&p.c, PTWM_CBOR_MAP), key = 0;
     enum ptwm_status status = PTWM_OK;
 

@@ -438,6 +438,14 @@ struct ptwm_stored_plane {
 /* Describes one stored plane. PTWM_ERR_RANGE if there is no such chunk or plane. */
 PTWM_API enum ptwm_status ptwm_layout_get_plane(const struct ptwm_layout *layout, uint64_t chunk, uint32_t plane,
                                                 struct ptwm_stored_plane *info);
+/*
+ * Decodes a chunk's planes as they are before the chain puts them together: symbols with the columns' shifts subtracted,
+ * rests packed. They go to buffer one behind the other; buffer_nbytes must be the sum of their raw_nbytes, exactly. Their
+ * CRCs are checked. For statistics and for programs that debug the format; PTWM_ERR_RANGE if there is no such chunk. On
+ * failure the content of buffer is undefined.
+ */
+PTWM_API enum ptwm_status ptwm_layout_decode_planes(const struct ptwm_layout *layout, uint64_t chunk, void *buffer,
+                                                    uint64_t buffer_nbytes, struct ptwm_error *error);
 
 /* ------------------------------------------------------------------------------------------------------ writing */
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "segment_decode.h"
 #include "status.h"
 
 /* ------------------------------------------------------------------------------------------------------ opening */
@@ -310,6 +311,7 @@ enum ptwm_status ptwm_reader_get_segment(const struct ptwm_reader *r, uint64_t i
 /* ------------------------------------------------------------------------------------------------------ layouts */
 
 struct ptwm_layout {
+    const struct ptwm_reader *reader;
     struct ptwm_tail tail;
 };
 
@@ -327,6 +329,7 @@ enum ptwm_status ptwm_reader_get_layout(const struct ptwm_reader *r, uint64_t in
     if (l == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "a layout");
     status = ptwm_tail_read(r->file, &r->manifest.segments[index], r->allocator, &l->tail, error);
+    l->reader = r;
     if (status == PTWM_OK)
         *layout = l;
     else
@@ -393,4 +396,30 @@ enum ptwm_status ptwm_layout_get_plane(const struct ptwm_layout *layout, uint64_
     i.raw_nbytes = ptwm_plane_nbytes(&tail->chain, plane, ptwm_tail_chunk_nbytes(tail, chunk));
     hand_out(info, &i, sizeof i);
     return PTWM_OK;
+}
+
+enum ptwm_status ptwm_layout_decode_planes(const struct ptwm_layout *layout, uint64_t chunk, void *buffer,
+                                           uint64_t buffer_nbytes, struct ptwm_error *error)
+{
+    struct ptwm_codec_context context;
+    struct ptwm_decode_scratch scratch;
+    const struct ptwm_tail *tail;
+    enum ptwm_status status;
+    uint64_t nbytes = 0;
+
+    if (layout == NULL || buffer == NULL)
+        return ptwm_fail(error, PTWM_ERR_ARGUMENT, "layout or buffer");
+    tail = &layout->tail;
+    if (chunk >= tail->n_chunks)
+        return ptwm_fail(error, PTWM_ERR_RANGE, "chunk %llu", (unsigned long long)chunk);
+    for (uint32_t p = 0; p < tail->chain.n_planes; p++)
+        nbytes += ptwm_plane_nbytes(&tail->chain, p, ptwm_tail_chunk_nbytes(tail, chunk));
+    if (buffer_nbytes != nbytes)
+        return ptwm_fail(error, PTWM_ERR_ARGUMENT, "a buffer of %llu bytes for planes of %llu",
+                         (unsigned long long)buffer_nbytes, (unsigned long long)nbytes);
+    context = ptwm_reader_codec_context(layout->reader);
+    ptwm_decode_scratch_init(&scratch, layout->reader->allocator);
+    status = ptwm_chunk_decode_planes(layout->reader->file, tail, chunk, &context, buffer, &scratch, error);
+    ptwm_decode_scratch_release(&scratch);
+    return status;
 }

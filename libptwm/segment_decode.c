@@ -212,3 +212,28 @@ enum ptwm_status ptwm_chunk_decode(const struct ptwm_file *file, const struct pt
         ptwm_fail_at(error, PTWM_NONE, offset);
     return status;
 }
+
+enum ptwm_status ptwm_chunk_decode_planes(const struct ptwm_file *file, const struct ptwm_tail *tail, uint64_t chunk,
+                                          const struct ptwm_codec_context *context, uint8_t *planes,
+                                          struct ptwm_decode_scratch *scratch, struct ptwm_error *error)
+{
+    const uint64_t offset = tail->segment.offset + tail->chunk_offset[chunk];
+    struct chunk_job job = { tail, chunk, true, context, NULL, NULL, ptwm_tail_chunk_nbytes(tail, chunk), scratch,
+                             { NULL, 0 } };
+    enum ptwm_status status = ptwm_file_view(file, offset, ptwm_tail_chunk_stored_nbytes(tail, chunk),
+                                             &scratch->stored, &job.stored, error);
+    uint64_t position = 0;
+
+    for (uint32_t p = 0; p < tail->chain.n_planes && status == PTWM_OK; p++) {
+        const size_t nbytes = (size_t)ptwm_plane_nbytes(&tail->chain, p, job.raw_nbytes);
+        const uint8_t *plane = planes;
+        status = decode_plane(&job, p, position, planes, &plane, error);
+        if (status == PTWM_OK && plane != planes && nbytes > 0)
+            memcpy(planes, plane, nbytes);
+        position += ptwm_tail_chunk_planes(tail, chunk)[p].stored_nbytes;
+        planes += nbytes;
+    }
+    if (status != PTWM_OK)
+        ptwm_fail_at(error, PTWM_NONE, offset);
+    return status;
+}

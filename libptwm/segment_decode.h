@@ -27,4 +27,12 @@ enum ptwm_status ptwm_chunk_decode(const struct ptwm_file *file, const struct pt
                                    bool check_crc, const struct ptwm_codec_context *context, uint8_t *raw,
                                    struct ptwm_decode_scratch *scratch, struct ptwm_error *error);
 
+/*
+ * Reads chunk number chunk and decodes its planes into planes, one behind the other, without merging them; planes has room
+ * for the sum of what ptwm_plane_nbytes says. CRCs are checked.
+ */
+enum ptwm_status ptwm_chunk_decode_planes(const struct ptwm_file *file, const struct ptwm_tail *tail, uint64_t chunk,
+                                          const struct ptwm_codec_context *context, uint8_t *planes,
+                                          struct ptwm_decode_scratch *scratch, struct ptwm_error *error);
+
 #endif

@@ -670,6 +670,92 @@ static void test_other_files_are_refused(void)
     free(image.data);
 }
 
+/* ---------------------------------------------------------------------------------------------- planes by themselves */
+
+/* The planes of chunk 0 of a file's first segment, with their lengths; to be freed. */
+static uint8_t *planes_of(const struct image *image, uint64_t nbytes[16], uint32_t codecs[16],
+                          enum ptwm_status *status)
+{
+    struct ptwm_stored_plane plane = { .struct_nbytes = sizeof plane };
+    struct ptwm_reader *r = open_image(image);
+    struct ptwm_layout *layout = NULL;
+    uint64_t sum = 0;
+    uint8_t *planes;
+
+    CHECK_EQ(ptwm_reader_get_layout(r, 0, &layout, NULL), PTWM_OK);
+    for (uint32_t p = 0; ptwm_layout_get_plane(layout, 0, p, &plane) == PTWM_OK; p++) {
+        nbytes[p] = plane.raw_nbytes;
+        codecs[p] = plane.codec;
+        sum += plane.raw_nbytes;
+    }
+    planes = malloc(sum);
+    CHECK_EQ(ptwm_layout_decode_planes(layout, 0, planes, sum - 1, NULL), PTWM_ERR_ARGUMENT);
+    CHECK_EQ(ptwm_layout_decode_planes(layout, 0, planes, sum + 1, NULL), PTWM_ERR_ARGUMENT);
+    CHECK_EQ(ptwm_layout_decode_planes(layout, 0, NULL, sum, NULL), PTWM_ERR_ARGUMENT);
+    CHECK_EQ(ptwm_layout_decode_planes(layout, 1, planes, sum, NULL), PTWM_ERR_RANGE);
+    *status = ptwm_layout_decode_planes(layout, 0, planes, sum, NULL);
+    ptwm_layout_free(layout);
+    ptwm_reader_close(r);
+    return planes;
+}
+
+/* bfloat16 in one chunk; the symbols are exponent and top mantissa bit. */
+static struct image bf16_image(const uint8_t *data, uint64_t n, enum ptwm_method method, const struct ptwm_chain *chain)
+{
+    struct ptwm_writer *w = memory_writer(1, 0, BOTH);
+    struct ptwm_tensor_spec spec = spec_of("t", PTWM_DTYPE_BF16, 1, &n, data, 2 * n);
+
+    spec.method = method;
+    spec.chains = chain;
+    spec.n_chains = 1;
+    CHECK_EQ(ptwm_writer_add(w, &spec, NULL), PTWM_OK);
+    return finish(w);
+}
+
+static void test_planes_are_what_the_chain_makes(void)
+{
+    enum { N = 20000 };
+    static const uint8_t label[] = { 3, 2, 6, 9 }, bytes[] = { 2, 2 };
+    const struct ptwm_chain label_chain = { label, sizeof label }, bytes_chain = { bytes, sizeof bytes };
+    uint8_t *data = weights(100, 200, 9), *planes, *others;
+    struct image images[3] = { bf16_image(data, N, PTWM_METHOD_RANS, &label_chain),
+                               bf16_image(data, N, PTWM_METHOD_HUFFMAN, &label_chain),
+                               bf16_image(data, N, PTWM_METHOD_MICROSCALE, &bytes_chain) };
+    uint64_t nbytes[16];
+    uint32_t codecs[16];
+    enum ptwm_status status;
+    int differ = 0;
+
+    planes = planes_of(&images[0], nbytes, codecs, &status); /* label rANS, which carries the rest plane's beginning */
+    CHECK_EQ(status, PTWM_OK);
+    CHECK(codecs[0] == PTWM_CODEC_CARRIED && codecs[1] == PTWM_CODEC_LABEL_RANS);
+    CHECK(nbytes[0] == (7 * N + 7) / 8 && nbytes[1] == 2 * N);
+    for (size_t i = 0; i < N; i++)
+        differ += (planes[nbytes[0] + 2 * i] | planes[nbytes[0] + 2 * i + 1] << 8) !=
+                  ((data[2 * i] | data[2 * i + 1] << 8) >> 6 & 511);
+    CHECK_EQ(differ, 0);
+    others = planes_of(&images[1], nbytes, codecs, &status); /* the same planes by another codec */
+    CHECK_EQ(status, PTWM_OK);
+    CHECK(memcmp(planes, others, nbytes[0] + nbytes[1]) == 0);
+    free(planes);
+    free(others);
+
+    planes = planes_of(&images[2], nbytes, codecs, &status);
+    CHECK_EQ(status, PTWM_OK);
+    for (size_t i = 0; i < N; i++)
+        differ += planes[i] != data[2 * i] || planes[N + i] != data[2 * i + 1];
+    CHECK_EQ(differ, 0);
+    free(planes);
+
+    images[2].data[100] ^= 1; /* in the first chunk's planes */
+    planes = planes_of(&images[2], nbytes, codecs, &status);
+    CHECK_EQ(status, PTWM_ERR_CHECKSUM);
+    free(planes);
+    for (int i = 0; i < 3; i++)
+        free(images[i].data);
+    free(data);
+}
+
 int main(void)
 {
     RUN(test_everything_comes_back);
@@ -682,6 +768,7 @@ int main(void)
     RUN(test_only_what_is_needed_is_read);
     RUN(test_methods);
     RUN(test_chains);
+    RUN(test_planes_are_what_the_chain_makes);
     RUN(test_every_flipped_byte_is_found);
     RUN(test_flipped_bytes_without_checks);
     RUN(test_every_truncation_is_found);

@@ -23,6 +23,16 @@ LD_LIBRARY_PATH=$libdir "$root/shared" "$root/a.ptwm" | grep -q '^weights F32 40
 "$root/static" "$root/b.ptwm" >/dev/null
 cmp "$root/a.ptwm" "$root/b.ptwm"
 
+# ptwm-dump needs no more of the library than its users see: it compiles with the installed header.
+tools=$here/../../../tools/ptwm-dump
+# shellcheck disable=SC2046
+"$@" -std=c99 "$tools"/*.c -o "$root/dump" $(pkg-config --cflags --libs ptwm) -lm
+LD_LIBRARY_PATH=$libdir "$root/dump" -c "$root/a.ptwm" >/dev/null
+# It was installed, too, with its man page.
+installed=$(find "$root" -name ptwm-dump -type f -perm -u+x)
+"$installed" -c "$root/b.ptwm" | grep -q '^nothing wrong$'
+test -n "$(find "$root" -path '*man1/ptwm-dump.1*')"
+
 # Only the functions of the header are exported, and all of them are.
 exported=$(nm -D --defined-only "$libdir/libptwm.so" | awk '$2 ~ /[TDBRVW]/ { print $3 }' | sort)
 declared=$(sed -n 's/^PTWM_API .*[ *]\(ptwm_[a-z0-9_]*\)(.*/\1/p' "$(find "$root" -name ptwm.h)" | sort)

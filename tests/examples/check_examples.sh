@@ -1,0 +1,49 @@
+#!/bin/sh
+# Runs the examples: what is written must be what all of them read. Usage: check_examples.sh BUILD_DIRECTORY PTWM_DUMP
+set -eu
+build=$1
+dump=$2
+here=$(dirname "$0")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+n=0
+
+# NAME COMMAND ...: its output is the expected one.
+expect() {
+    name=$1
+    shift
+    "$@" >"$work/got" || { echo "$name failed"; exit 1; }
+    diff "$here/expected.txt" "$work/got" || { echo "$name printed something else"; exit 1; }
+    n=$((n + 1))
+}
+
+model=$work/model.ptwm
+"$build/example_write_model" "$model"
+"$dump" -c "$model" >"$work/dump" || { cat "$work/dump"; exit 1; }
+grep -q '20 bytes of metadata' "$work/dump"
+# The bytes are the same each time, and tied weights are there once.
+"$build/example_write_model" "$work/again.ptwm"
+cmp "$model" "$work/again.ptwm"
+test "$(wc -c <"$model")" -lt 180000
+
+expect load_model "$build/example_load_model" "$model"
+expect stream_model "$build/example_stream_model" "$model"
+expect decode_on_threads "$build/example_decode_on_threads" "$model"
+if [ -x "$build/example_load_model_cpp" ]; then
+    expect load_model.cpp "$build/example_load_model_cpp" "$model"
+fi
+
+# A member of an archive: the model with other bytes around it.
+{ head -c 12345 "$build/example_load_model"; cat "$model"; echo "more"; } >"$work/archive"
+expect archive_member "$build/example_archive_member" "$work/archive" 12345 "$(wc -c <"$model")" 2>"$work/memory"
+grep -q ' 0 left behind' "$work/memory" || { cat "$work/memory"; exit 1; }
+
+# What does not work ends with a line and a status.
+for name in load_model stream_model decode_on_threads; do
+    if "$build/example_$name" "$work/archive" >/dev/null 2>"$work/errors"; then
+        echo "$name read what is no model"
+        exit 1
+    fi
+    grep -q 'not a .ptwm file' "$work/errors" || { cat "$work/errors"; exit 1; }
+done
+echo "$n passed, 0 failed"
