@@ -237,11 +237,12 @@ static void count_second(const struct ptwm_float_window *w, uint64_t element, si
     for (size_t i = 0; i < m; i += BLOCK) {
         const size_t n = m - i < BLOCK ? m - i : BLOCK;
         const uint8_t *phase = phases_at(w, element + i);
-        for (size_t k = 0; k < n; k++) {
-            const unsigned is_first = phase[k] / PTWM_PHASE ^ 1u;
-            bins[i + k] |= (uint8_t)((PTWM_N_BINS - 1) * is_first);
-            n_first += is_first;
-        }
+        uint16_t n_second = 0; /* few bits, so that compilers count many at once */
+        for (size_t k = 0; k < n; k++)
+            n_second = (uint16_t)(n_second + phase[k] / PTWM_PHASE);
+        for (size_t k = 0; k < n; k++)
+            bins[i + k] |= (uint8_t)(phase[k] / PTWM_PHASE - 1u) & (PTWM_N_BINS - 1);
+        n_first += (unsigned)n - n_second;
     }
     ptwm_count_bins(bins, m, histogram);
     histogram[PTWM_N_BINS - 1] = (uint16_t)(histogram[PTWM_N_BINS - 1] - n_first);

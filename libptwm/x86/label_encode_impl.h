@@ -177,11 +177,6 @@ AVX512 static uint8_t *encode_run_gather_avx512(const struct ptwm_class_encoder 
     return encode_run_gather_512(class, false, labels, n, states, words);
 }
 
-AVX512 static uint8_t *encode_phased_run_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
-                                                struct ptwm_label_states *states, uint8_t *words)
-{
-    return encode_run_gather_512(class, true, labels, n, states, words);
-}
 
 struct cells_512 {
     __m512i first_cell, first_piece[2], limits[PTWM_PIECE_LIMITS][2], place[2];
@@ -224,22 +219,26 @@ AVX512 INLINE void invert_128(const struct cells_512 *c, unsigned n_limits, cons
     }
 }
 
+AVX512 INLINE void load_cells_512(struct cells_512 *c, const struct ptwm_pieces *p, unsigned n_limits)
+{
+    c->first_cell = _mm512_loadu_si512(p->first_cell);
+    for (unsigned k = 0; k < 2; k++) {
+        c->first_piece[k] = _mm512_loadu_si512(p->first_piece + 64 * k);
+        c->place[k] = _mm512_loadu_si512(p->place + 32 * k);
+        for (unsigned l = 0; l < n_limits; l++)
+            c->limits[l][k] = _mm512_loadu_si512(p->limits[l] + 64 * k);
+    }
+}
+
 AVX512 INLINE uint8_t *encode_run_512(const struct ptwm_class_encoder *class, unsigned n_limits, const uint8_t *labels,
                                       size_t n, struct ptwm_label_states *states, uint8_t *words)
 {
-    const struct ptwm_pieces *p = &class->pieces;
     __m512i low[4], high[4], label[4];
     struct tables_512 t;
     struct cells_512 c;
 
     load_tables_512(&t, class, false);
-    c.first_cell = _mm512_loadu_si512(p->first_cell);
-    for (unsigned k = 0; k < 2; k++) {
-        c.first_piece[k] = _mm512_loadu_si512(p->first_piece + 64 * k);
-        c.place[k] = _mm512_loadu_si512(p->place + 32 * k);
-        for (unsigned l = 0; l < n_limits; l++)
-            c.limits[l][k] = _mm512_loadu_si512(p->limits[l] + 64 * k);
-    }
+    load_cells_512(&c, &class->pieces, n_limits);
     load_states_512(states, low, high);
     for (size_t i = n; i > 0; i -= LANES) {
         labels_128(labels + i - LANES, label);
@@ -259,6 +258,51 @@ AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class,
     if (class->pieces.n_limits <= PTWM_PIECE_LIMITS)
         return encode_run_512(class, PTWM_PIECE_LIMITS, labels, n, states, words);
     return encode_run_gather_avx512(class, labels, n, states, words);
+}
+
+/* With phases: ranks are inverted by the pieces of either phase. */
+AVX512 INLINE uint8_t *encode_phased_run_512(const struct ptwm_class_encoder *class, unsigned n_limits,
+                                             const uint8_t *labels, size_t n, struct ptwm_label_states *states,
+                                             uint8_t *words)
+{
+    __m512i low[4], high[4], label[4], second[4];
+    struct tables_512 t;
+    struct cells_512 c[2];
+
+    load_tables_512(&t, class, true);
+    load_cells_512(&c[0], &class[0].pieces, n_limits);
+    load_cells_512(&c[1], &class[1].pieces, n_limits);
+    load_states_512(states, low, high);
+    for (size_t i = n; i > 0; i -= LANES) {
+        __mmask32 is_second[4];
+        labels_128(labels + i - LANES, label);
+        words = divide_128(&t, true, label, low, high, words);
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < 4; k++) {
+            is_second[k] = _mm512_test_epi16_mask(label[k], _mm512_set1_epi16(PTWM_PHASE));
+            label[k] = _mm512_and_si512(label[k], _mm512_set1_epi16(PTWM_LABEL_MASK));
+            second[k] = low[k];
+        }
+        invert_128(&c[0], n_limits, label, low);
+        invert_128(&c[1], n_limits, label, second);
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < 4; k++)
+            low[k] = _mm512_mask_mov_epi16(low[k], is_second[k], second[k]);
+    }
+    store_states_512(states, low, high);
+    return words;
+}
+
+AVX512 static uint8_t *encode_phased_run_avx512(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                                                struct ptwm_label_states *states, uint8_t *words)
+{
+    const unsigned n_limits =
+        class[0].pieces.n_limits > class[1].pieces.n_limits ? class[0].pieces.n_limits : class[1].pieces.n_limits;
+    if (n_limits <= 2)
+        return encode_phased_run_512(class, 2, labels, n, states, words);
+    if (n_limits <= PTWM_PIECE_LIMITS)
+        return encode_phased_run_512(class, PTWM_PIECE_LIMITS, labels, n, states, words);
+    return encode_run_gather_512(class, true, labels, n, states, words);
 }
 
 /* ------------------------------------------------------------------------------------------------------- AVX2 */
