@@ -12,7 +12,8 @@ enum {
     PTWM_CHAIN_MAX_STEPS = 8,
     PTWM_CHAIN_MAX_NBYTES = 32, /* of all legal encodings */
     PTWM_MAX_PLANES = 16,
-    PTWM_MAX_CHUNK_NBYTES = 1 << 26
+    PTWM_MAX_CHUNK_NBYTES = 1 << 26,
+    PTWM_MIN_SHARED_CHUNK_NBYTES = 1 << 10 /* of chunks that are not all of their segment */
 };
 
 enum ptwm_step_kind { PTWM_STEP_DELTA = 1, PTWM_STEP_BYTES = 2, PTWM_STEP_LABEL = 3 };

@@ -59,6 +59,7 @@ struct ptwm_label_model {
     uint16_t *lifted;
     uint8_t *phase; /* NULL if there are none; else 0 or PTWM_PHASE for each column, going round in the same way */
     uint32_t n_sets;
+    uint32_t max_sets; /* that reading accepts */
     uint32_t sets_capacity;
     struct ptwm_label_set *sets;
 };

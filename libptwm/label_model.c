@@ -23,6 +23,7 @@ void ptwm_label_model_init(struct ptwm_label_model *model, const struct ptwm_all
     model->position = label->shift;
     model->bits = label->bits;
     model->unit = PTWM_UNIT_GRANULE;
+    model->max_sets = PTWM_MAX_SETS;
 }
 
 static uint64_t n_lifted(uint32_t n_columns)
@@ -374,7 +375,7 @@ enum ptwm_status ptwm_label_model_read(struct ptwm_label_model *model, struct pt
     if (status != PTWM_OK)
         return status;
     n_sets = ptwm_cursor_varint(tail);
-    if (tail->failed || n_sets > PTWM_MAX_SETS || n_sets > ptwm_cursor_left(tail) / MIN_SET_NBYTES)
+    if (tail->failed || n_sets > model->max_sets || n_sets > ptwm_cursor_left(tail) / MIN_SET_NBYTES)
         return ptwm_fail(error, PTWM_ERR_SEGMENT, "bad number of sets");
     for (uint64_t s = 0; s < n_sets; s++) {
         status = read_set(&set, model->bits, model->phase != NULL, tail, error);

@@ -151,7 +151,8 @@ static enum ptwm_status check_chunking(const struct ptwm_segment_record *segment
                                        const struct ptwm_parsed_chain *chain, uint64_t chunk_nbytes,
                                        struct ptwm_error *error)
 {
-    if (chunk_nbytes == 0 || chunk_nbytes > PTWM_MAX_CHUNK_NBYTES)
+    if (chunk_nbytes == 0 || chunk_nbytes > PTWM_MAX_CHUNK_NBYTES ||
+        (chunk_nbytes < PTWM_MIN_SHARED_CHUNK_NBYTES && chunk_nbytes < segment->raw_nbytes))
         return ptwm_fail(error, PTWM_ERR_SEGMENT, "chunks of %llu bytes", (unsigned long long)chunk_nbytes);
     if (segment->raw_nbytes % chain->granule_nbytes != 0 || chunk_nbytes % chain->granule_nbytes != 0)
         return ptwm_fail(error, PTWM_ERR_CHAIN, "the chain needs multiples of %lu bytes",
@@ -163,7 +164,12 @@ static enum ptwm_status check_chunking(const struct ptwm_segment_record *segment
 
 static enum ptwm_status read_model(struct ptwm_cursor *c, struct ptwm_tail *tail, struct ptwm_error *error)
 {
-    enum ptwm_status status = ptwm_label_model_read(&tail->model, c, error);
+    enum ptwm_status status;
+
+    /* A set takes five bytes or more in the tail and 1.5 KiB in memory: as many as chunks, which hold 1 KiB each. */
+    if (tail->n_chunks < PTWM_MAX_SETS)
+        tail->model.max_sets = (uint32_t)tail->n_chunks;
+    status = ptwm_label_model_read(&tail->model, c, error);
     if (status == PTWM_OK && tail->n_chunks > 1 &&
         ptwm_chain_n_elements(&tail->chain, tail->chunk_nbytes) % tail->model.unit != 0)
         status = ptwm_fail(error, PTWM_ERR_SEGMENT, "chunks are not whole units of %lu elements",

@@ -105,7 +105,7 @@ static enum ptwm_status run_windows(struct verification *v, struct hashed_range 
 
     if (step > n_chunks)
         step = n_chunks;
-    if (ptwm_bytes_scratch(&v->window, step * chunk_nbytes) == NULL)
+    if (ptwm_bytes_scratch(&v->window, n_chunks == step ? v->tail.segment.raw_nbytes : step * chunk_nbytes) == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "%llu chunks", (unsigned long long)step);
     for (uint64_t i = 0; i < n_chunks && status == PTWM_OK; i += step) {
         const uint64_t n = n_chunks - i < step ? n_chunks - i : step, begin = i * chunk_nbytes;
