@@ -438,6 +438,7 @@ static void test_bytes_behind_the_end(void)
     check_contains("@", "100 bytes are behind it");
     check_contains("@", "4 tensors");
     check_contains("-x all @", "nothing describes these bytes");
+    check_contains("-x header @", "\nwrong\n");
     check_contains("-a @", "label-rans");
     free(image.data);
 }

@@ -25,8 +25,10 @@
 #define DUMP_DUMP_H
 
 #include "args.h"
+#include "json.h"
 #include "library.h"
 #include "manifest.h"
+#include "out.h"
 #include "tail.h"
 
 /* A file and what was read of it. */
@@ -54,7 +56,11 @@ void report_print(struct dump *dump, FILE *file);
 /* False if there is no such part; errors has a line about it. */
 bool hex_print(struct dump *dump, FILE *file, FILE *errors);
 
-/* "good", "bad", "not checked" */
+/* What is wrong, for the end of a view. */
+void text_print_problems(const struct out *out, const struct dump *dump);
+void report_put_problems(struct json *json, const struct dump_problems *problems);
+
+/* "good", "bad", "unknown" */
 const char *dump_state_name(enum dump_state state);
 const char *dump_plane_state_name(enum dump_plane_state state);
 /* A dtype's name, or its number if it is unknown. buffer: for the latter. */

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "dump.h"
-#include "json.h"
-#include "out.h"
 #include "plane.h"
 
 enum { LINE_NBYTES = 16, LINES_SHOWN = 4 };
@@ -274,7 +272,10 @@ bool hex_print(struct dump *d, FILE *file, FILE *errors)
     walk(&h);
     if (d->args.json) {
         json_close(&h.json, ']');
+        report_put_problems(&h.json, &d->problems);
         json_close(&h.json, '}');
+    } else if (problem_is_any(&d->problems)) {
+        text_print_problems(&h.out, d);
     }
     return true;
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "dump.h"
-#include "json.h"
 #include "plane.h"
 
 /* Shapes may be shared, so that a small file can have many of very many dimensions; real ones have fewer than this. */
@@ -229,7 +228,7 @@ static void put_segment(struct json *j, struct dump *d, size_t number)
 
 /* --------------------------------------------------------------------------------------------------- the whole */
 
-static void put_problems(struct json *j, const struct dump_problems *problems)
+void report_put_problems(struct json *j, const struct dump_problems *problems)
 {
     json_open(j, "problems", '[');
     for (size_t i = 0; i < problems->n_kept; i++) {
@@ -263,6 +262,6 @@ void report_print(struct dump *d, FILE *file)
     for (size_t i = 0; i < d->manifest.n_tensors; i++)
         put_tensor(j, &d->manifest, &d->manifest.tensors[i]);
     json_close(j, ']');
-    put_problems(j, &d->problems);
+    report_put_problems(j, &d->problems);
     json_close(j, '}');
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "dump.h"
-#include "out.h"
 #include "text_segment.h"
 
 /* A list of more than this is cut, unless everything is to be shown. */
@@ -192,7 +191,7 @@ static void print_shown_segments(const struct out *o, struct dump *d)
     free(entries);
 }
 
-static void print_problems(const struct out *o, const struct dump *d)
+void text_print_problems(const struct out *o, const struct dump *d)
 {
     const struct dump_problems *p = &d->problems;
 
@@ -227,5 +226,5 @@ void text_print(struct dump *d, FILE *file)
         print_tensors(o, &d->manifest);
     }
     print_shown_segments(o, d);
-    print_problems(o, d);
+    text_print_problems(o, d);
 }
