@@ -37,12 +37,6 @@ TARGET_AVX512 PTWM_INLINE void store_avx512(const struct context_avx512 *c, uint
         _mm512_storeu_si512(out, x);
 }
 
-/* Entries of table->field, or of two tables' if there are phases. */
-#define LOOK_UP_AVX512(field, index)                                                                                   \
-    (phase != NULL                                                                                                     \
-         ? _mm512_permutex2var_epi16(_mm512_load_si512(table[0].field), index, _mm512_load_si512(table[1].field))      \
-         : _mm512_permutexvar_epi16(index, _mm512_load_si512(table->field)))
-
 /*
  * One step of all lanes; their symbols, each vector's in turn.
  *
@@ -50,37 +44,29 @@ TARGET_AVX512 PTWM_INLINE void store_avx512(const struct context_avx512 *c, uint
  * the look-ups by a bucket's own label and by its alias start at once, and the comparison with the threshold only
  * chooses among them, instead of a look-up of the label and then one of its frequency (47 cycles a step; this has 33).
  * Likewise a lane takes a word if the product's high half is zero and the rank's addition does not carry: both are
- * known sooner than the sum is. vpermw looks at an index's low five bits only: a state is an index as it is. With
- * phases, a class has two tables, and an index its lane's phase in bit 5, from phase[l], whose other bits are of no
- * account.
+ * known sooner than the sum is. vpermw looks at an index's low five bits only: a state is an index as it is.
  */
 TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                           const __m512i *phase, __m512i symbols[4])
+                                           __m512i symbols[4])
 {
+    const __m512i div = _mm512_load_si512(table->div), adj = _mm512_load_si512(table->adj);
+    const __m512i frequency0 = _mm512_load_si512(table->frequency[0]), symbol0 = _mm512_load_si512(table->symbol[0]);
+    const __m512i frequency1 = _mm512_load_si512(table->frequency[1]), symbol1 = _mm512_load_si512(table->symbol[1]);
+
     PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++) {
         const __m512i x = c->low[l];
-        /* 31 ? x : phase, which thereby is a register that is free afterwards */
-        const __m512i i = phase != NULL ? _mm512_ternarylogic_epi64(phase[l], x, _mm512_set1_epi16(31), 0xD8) : x;
-        const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, LOOK_UP_AVX512(div, i));
-        const __m512i frequency =
-            _mm512_mask_mov_epi16(LOOK_UP_AVX512(frequency[0], i), is_alias, LOOK_UP_AVX512(frequency[1], i));
+        const __mmask32 is_alias = _mm512_cmpge_epu16_mask(x, _mm512_permutexvar_epi16(x, div));
+        const __m512i frequency = _mm512_mask_mov_epi16(_mm512_permutexvar_epi16(x, frequency0), is_alias,
+                                                        _mm512_permutexvar_epi16(x, frequency1));
         const __m512i offset = _mm512_srli_epi16(x, 5);
-        const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, LOOK_UP_AVX512(adj, i));
+        const __m512i rank = _mm512_mask_add_epi16(offset, is_alias, offset, _mm512_permutexvar_epi16(x, adj));
         const __m512i low = _mm512_add_epi16(_mm512_mullo_epi16(frequency, c->high[l]), rank);
         const __m512i high = _mm512_mulhi_epu16(frequency, c->high[l]);
         const __mmask32 carries = _mm512_cmplt_epu16_mask(low, rank);
         const __mmask32 takes = _kandn_mask32(carries, _mm512_testn_epi16_mask(high, high));
 
-        if (phase != NULL) /* labels first: no hurry here, and their symbols are the same in both phases */
-            symbols[l] = _mm512_permutexvar_epi16(
-                _mm512_mask2_permutex2var_epi16(_mm512_load_si512(table[0].ali), i, is_alias,
-                                                _mm512_load_si512(table[1].ali)),
-                _mm512_load_si512(table->symbol[0]));
-        else
-            symbols[l] = _mm512_mask_permutexvar_epi16(
-                _mm512_permutexvar_epi16(x, _mm512_load_si512(table->symbol[0])), is_alias, x,
-                _mm512_load_si512(table->symbol[1]));
+        symbols[l] = _mm512_mask_permutexvar_epi16(_mm512_permutexvar_epi16(x, symbol0), is_alias, x, symbol1);
         c->high[l] = _mm512_mask_sub_epi16(high, carries, high, _mm512_set1_epi16(-1));
         c->high[l] = _mm512_mask_mov_epi16(c->high[l], takes, low);
         c->low[l] = _mm512_mask_expand_epi16(low, takes, _mm512_loadu_si512(c->words));
@@ -88,7 +74,57 @@ TARGET_AVX512 PTWM_INLINE void step_avx512(struct context_avx512 *c, const struc
     }
 }
 
-/* The same, with the shifts of group g of the block added. */
+/*
+ * The same with phases: table[0] and table[1] are those of a class, and a lane's phase is bit 5 of phase[l], whose
+ * other bits are of no account. Indices have that bit too, and look-ups are in two registers. Here the four vectors go
+ * side by side: there are more instructions, and processors do not look far enough ahead to find the next vector's (4 %
+ * slower).
+ */
+#define LOOK_UP_AVX512(field, index)                                                                                   \
+    _mm512_permutex2var_epi16(_mm512_load_si512(table[0].field), index, _mm512_load_si512(table[1].field))
+TARGET_AVX512 PTWM_INLINE void phased_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
+                                                  const __m512i phase[4], __m512i symbols[4])
+{
+    __m512i index[4], frequency[4], rank[4], low[4], label[4];
+    __mmask32 is_alias[4], takes[4];
+
+    PTWM_UNROLL(4)
+    for (unsigned l = 0; l < 4; l++) {
+        /* 31 ? low : phase, in the register of the latter, which is not needed again */
+        index[l] = _mm512_ternarylogic_epi64(phase[l], c->low[l], _mm512_set1_epi16(31), 0xD8);
+        is_alias[l] = _mm512_cmpge_epu16_mask(c->low[l], LOOK_UP_AVX512(div, index[l]));
+    }
+    PTWM_UNROLL(4)
+    for (unsigned l = 0; l < 4; l++) {
+        const __m512i offset = _mm512_srli_epi16(c->low[l], 5);
+        frequency[l] = _mm512_mask_mov_epi16(LOOK_UP_AVX512(frequency[0], index[l]), is_alias[l],
+                                             LOOK_UP_AVX512(frequency[1], index[l]));
+        rank[l] = _mm512_mask_add_epi16(offset, is_alias[l], offset, LOOK_UP_AVX512(adj, index[l]));
+        label[l] = _mm512_mask2_permutex2var_epi16(_mm512_load_si512(table[0].ali), index[l], is_alias[l],
+                                                   _mm512_load_si512(table[1].ali));
+    }
+    PTWM_UNROLL(4)
+    for (unsigned l = 0; l < 4; l++) {
+        const __m512i high = _mm512_mulhi_epu16(frequency[l], c->high[l]);
+        __mmask32 carries;
+        low[l] = _mm512_add_epi16(_mm512_mullo_epi16(frequency[l], c->high[l]), rank[l]);
+        carries = _mm512_cmplt_epu16_mask(low[l], rank[l]);
+        takes[l] = _kandn_mask32(carries, _mm512_testn_epi16_mask(high, high));
+        c->high[l] = _mm512_mask_sub_epi16(high, carries, high, _mm512_set1_epi16(-1));
+    }
+    PTWM_UNROLL(4)
+    for (unsigned l = 0; l < 4; l++) {
+        c->low[l] = _mm512_mask_expand_epi16(low[l], takes[l], _mm512_loadu_si512(c->words));
+        c->words += 2 * (unsigned)_mm_popcnt_u32(takes[l]);
+        c->high[l] = _mm512_mask_mov_epi16(c->high[l], takes[l], low[l]);
+    }
+    PTWM_UNROLL(4)
+    for (unsigned l = 0; l < 4; l++) /* of symbols there is one table */
+        symbols[l] = _mm512_permutexvar_epi16(label[l], _mm512_load_si512(table->symbol[0]));
+}
+#undef LOOK_UP_AVX512
+
+/* Either, with the shifts of group g of the block added. */
 TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
                                                    bool has_phases, size_t g, __m512i symbols[4])
 {
@@ -97,7 +133,10 @@ TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, con
     PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++)
         shifts[l] = _mm512_loadu_si512(c->shifts + 256 * g + 64 * l);
-    step_avx512(c, table, has_phases ? shifts : NULL, symbols);
+    if (has_phases)
+        phased_step_avx512(c, table, shifts, symbols);
+    else
+        step_avx512(c, table, symbols);
     PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++)
         symbols[l] = _mm512_add_epi16(symbols[l], shifts[l]);
@@ -115,7 +154,10 @@ TARGET_AVX512 PTWM_INLINE void bytes_step_avx512(struct context_avx512 *c, const
         phase[2 * l] = _mm512_slli_epi16(shifts, 5);
         phase[2 * l + 1] = _mm512_srli_epi16(shifts, 3);
     }
-    step_avx512(c, table, has_phases ? phase : NULL, symbols);
+    if (has_phases)
+        phased_step_avx512(c, table, phase, symbols);
+    else
+        step_avx512(c, table, symbols);
 }
 
 /* Stores vector v of the block, with its low plane if it has one. */
@@ -386,5 +428,3 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
     crc_finish(&c.crc, job);
     return done;
 }
-
-#undef LOOK_UP_AVX512
