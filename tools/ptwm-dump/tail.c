@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CHUNK_NBYTES = 1 << 26, ALIGNMENT = 64, CRC_NBYTES = 4 };
+enum { MAX_CHUNK_NBYTES = 1 << 26, MIN_SHARED_CHUNK_NBYTES = 1024, ALIGNMENT = 64, CRC_NBYTES = 4 };
 
 uint64_t tail_chunk_nbytes(const struct dump_tail *t, uint64_t chunk)
 {
@@ -125,7 +125,8 @@ static bool check_chunking(struct scan *scan, size_t from, struct dump_tail *t)
 {
     const uint64_t granule = t->chain.granule_nbytes, raw_nbytes = t->segment.raw_nbytes;
 
-    if (t->chunk_nbytes == 0 || t->chunk_nbytes > MAX_CHUNK_NBYTES) {
+    if (t->chunk_nbytes == 0 || t->chunk_nbytes > MAX_CHUNK_NBYTES ||
+        (t->chunk_nbytes < MIN_SHARED_CHUNK_NBYTES && t->chunk_nbytes < raw_nbytes)) {
         scan_problem(scan, from, "chunks of %" PRIu64 " bytes", t->chunk_nbytes);
         return false;
     }
