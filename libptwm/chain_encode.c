@@ -8,7 +8,8 @@
 #include "threads.h"
 #include "window.h"
 
-enum { TOLERANCE = 1000 }; /* of the size */
+/* The share of the size that the fast way may cost; of bytes, where the whole of an element is one symbol for rivals, half. */
+enum { TOLERANCE = 1000 };
 
 /* A segment that is being encoded with one chain. */
 struct encoding {
@@ -119,7 +120,7 @@ static enum ptwm_status fill_window(struct encoding *e, uint64_t first, uint64_t
 
 /*
  * Whether the first window's classes gain more than other chains have in advance, or nearly so: what decodes several times
- * as fast may be a thousandth larger, where the sample is that exact, which it is not for bytes.
+ * as fast may be a little larger.
  */
 static bool beats_rival(const struct encoding *e)
 {
@@ -128,7 +129,7 @@ static bool beats_rival(const struct encoding *e)
     const unsigned width = ptwm_float_width(e->fast.kind);
     const int64_t loss = (int64_t)e->fast.symbols_cost_bits - (int64_t)e->fast.entropy_bits;
     const int64_t heads = (int64_t)(ptwm_ceil_div(e->fast.n * width, e->tail.chunk_nbytes) * rival->head_bits);
-    const int64_t price = width > 1 ? (int64_t)rival->rival_bits / TOLERANCE * n / n_sampled : 0;
+    const int64_t price = (int64_t)rival->rival_bits / (width > 1 ? TOLERANCE : 2 * TOLERANCE) * n / n_sampled;
 
     return e->is_fast && loss + rival->advantage_bits * n / n_sampled <= heads + price;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "label_analyse.h"
 #include "log2_fixed.h"
 #include "plane.h"
 #include "status.h"
@@ -126,6 +127,17 @@ static uint64_t plane_cost(const struct ptwm_window *w, uint64_t chunk, uint32_t
     }
 }
 
+/* What n chunks' label rANS carries of their rest planes. */
+static uint64_t carried_bits(const struct ptwm_parsed_chain *chain, const struct ptwm_tail *tail, uint64_t n)
+{
+    const uint64_t nbytes = n * tail->chunk_nbytes < tail->segment.raw_nbytes ? n * tail->chunk_nbytes : tail->segment.raw_nbytes;
+    bool has_rest = false;
+
+    for (uint32_t p = 0; p < chain->n_planes; p++)
+        has_rest = has_rest || chain->planes[p].kind == PTWM_PLANE_REST;
+    return has_rest ? ptwm_label_carried_bits((size_t)ptwm_chain_n_elements(chain, nbytes), tail->model.unit) : 0;
+}
+
 enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                      uint64_t *cost_nbytes, struct ptwm_error *error)
 {
@@ -144,7 +156,7 @@ enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const 
     if (status == PTWM_OK) {
         *cost_nbytes = n * chain->n_planes * (spec->checked ? 8 : 4); /* in the chunk table */
         if (window.set != PTWM_NO_SET)
-            *cost_nbytes += window.symbols_cost_bits / 8;
+            *cost_nbytes += (window.symbols_cost_bits - carried_bits(chain, &tail, n)) / 8;
         for (uint64_t i = 0; i < n; i++)
             for (uint32_t p = 0; p < chain->n_planes; p++)
                 *cost_nbytes += plane_cost(&window, i, p);

@@ -288,6 +288,8 @@ static enum ptwm_status find_set(struct ptwm_float_window *w)
     if (ptwm_bytes_scratch(&w->classes, n_units(w)) == NULL)
         return PTWM_ERR_MEMORY;
     status = ptwm_label_divide(&counted, &set, w->classes.data, &w->symbols_cost_bits, &w->entropy_bits);
+    if (status == PTWM_OK) /* all kinds have rests */
+        w->symbols_cost_bits -= ptwm_label_carried_bits((size_t)w->n, model->unit);
     if (status == PTWM_OK) {
         w->set = model->n_sets;
         status = ptwm_label_model_add_set(model, &set);

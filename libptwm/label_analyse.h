@@ -65,6 +65,9 @@ struct ptwm_label_counted {
 enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, struct ptwm_label_set *set,
                                    uint8_t *classes, uint64_t *cost_bits, uint64_t *entropy_bits);
 
+/* Of the cost of n symbols, what their states carry of a rest plane, if there is one. */
+uint64_t ptwm_label_carried_bits(size_t n, uint32_t unit);
+
 /*
  * Assigns each step-th unit of n_units to the class that codes it with the fewest bits (of equals the first), and adds
  * its histogram to the class's counts. Costs are in 1 / 256 bit. With several versions; label_classes.c.

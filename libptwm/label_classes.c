@@ -206,12 +206,22 @@ static uint64_t symbols_cost(const struct ptwm_table_maker *maker, const struct 
     return sum;
 }
 
+static uint64_t count_heads(size_t n)
+{
+    return ptwm_ceil_div(n, CHUNK_SYMBOLS);
+}
+
+uint64_t ptwm_label_carried_bits(size_t n, uint32_t unit)
+{
+    return count_heads(n) * 16 * ptwm_label_n_lanes(n, unit);
+}
+
 /* The size of everything in bits; *n_exceptions of the symbols are exceptions. */
 static uint64_t division_cost(const struct ptwm_label_counted *counted, const struct ptwm_table_maker *maker,
                               const struct division *division, uint64_t *n_exceptions)
 {
     uint64_t bits = 8 + (uint64_t)counted->n_units * ptwm_ceil_log2(division->n_classes);
-    uint64_t n_heads = ptwm_ceil_div(counted->n, CHUNK_SYMBOLS);
+    const uint64_t n_heads = count_heads(counted->n);
     uint64_t n_lanes = ptwm_label_n_lanes(counted->n, counted->unit);
 
     *n_exceptions = 0;

@@ -15,6 +15,7 @@ enum {
     MIN_PROBED_NBYTES = 8 << 10,
     PIECES = 16,
     PIECE_NBYTES = 64 << 10,
+    SLOW_WAY_SHARE = 2000,
     ZSTD_SHARE = 1000,         /* what zstd has to gain at least, of the size */
     TRIVIAL_SHARE = 256,       /* data that shrinks to so small a part has larger chunks */
     TRIVIAL_CHUNK_NBYTES = 16 << 20
@@ -107,6 +108,9 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
         if (spec->method == PTWM_METHOD_MICROSCALE && !spec->chains_are_callers && !ptwm_chain_is_promising(spec, chain))
             continue;
         status = measure(&variant, chain, try_zstd, &result, error);
+        /* What decodes several times as slowly has to be better by more than estimates are exact. */
+        if (measure == estimate_chain && (variant.no_labels || ptwm_float_kind_of(chain) == PTWM_FLOAT_NONE))
+            result.nbytes += result.nbytes / SLOW_WAY_SHARE;
         if (status == PTWM_OK && result.nbytes < best->result.nbytes) {
             const struct result other = best->result;
             best->chain = i / 2;
