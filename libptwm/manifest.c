@@ -160,6 +160,16 @@ static enum ptwm_status malformed(struct parser *p, uint64_t tensor, const char 
     return PTWM_ERR_MANIFEST;
 }
 
+/* A feature's name as it may stand in a message: the file's bytes are not to reach a terminal as they are. */
+static enum ptwm_status unknown_feature(struct parser *p, const uint8_t *name, size_t nbytes)
+{
+    char shown[101] = { 0 };
+
+    for (size_t i = 0; i < nbytes && i < sizeof shown - 1; i++)
+        shown[i] = name[i] >= ' ' && name[i] <= '~' ? (char)name[i] : '?';
+    return ptwm_fail(p->error, PTWM_ERR_FEATURE, "\"%s\"", shown);
+}
+
 static enum ptwm_status read_features(struct parser *p)
 {
     uint64_t n = ptwm_cbor_read_count(&p->c, PTWM_CBOR_ARRAY);
@@ -168,7 +178,7 @@ static enum ptwm_status read_features(struct parser *p)
         size_t nbytes;
         const uint8_t *name = ptwm_cbor_read_string(&p->c, PTWM_CBOR_TEXT, &nbytes);
         if (name != NULL) /* this version knows no feature at all */
-            return ptwm_fail(p->error, PTWM_ERR_FEATURE, "\"%.*s\"", (int)(nbytes < 100 ? nbytes : 100), (const char *)name);
+            return unknown_feature(p, name, nbytes);
     }
     return PTWM_OK;
 }

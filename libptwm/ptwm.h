@@ -376,7 +376,8 @@ PTWM_API enum ptwm_status ptwm_reader_decode(const struct ptwm_reader *reader, c
 
 /*
  * Checks everything: padding, every segment's tail, every plane's CRC, that everything decodes, and every payload hash.
- * threads: 0 for ptwm_usable_cpus(). Memory is bounded by a few chunks a thread.
+ * threads: 0 for ptwm_usable_cpus(). Memory is bounded by a few chunks a thread. Time is that of decoding all segments and
+ * of hashing all tensors, total_raw_nbytes in all: where many overlap, and in hostile files, far more than the file has.
  */
 PTWM_API enum ptwm_status ptwm_reader_verify(const struct ptwm_reader *reader, unsigned threads,
                                              struct ptwm_error *error);

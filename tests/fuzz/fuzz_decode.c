@@ -35,11 +35,29 @@ static struct ptwm_reader *open_file(const uint8_t *file, size_t nbytes, const s
     return ptwm_reader_open_memory(file, nbytes, &options, &r, NULL) == PTWM_OK ? r : NULL;
 }
 
-static uint64_t tensor_nbytes(const struct ptwm_reader *r, uint64_t tensor)
+static struct ptwm_tensor_info tensor_info(const struct ptwm_reader *r, uint64_t tensor)
 {
     struct ptwm_tensor_info info = { .struct_nbytes = sizeof info };
     FUZZ_CHECK(ptwm_reader_get_tensor(r, tensor, &info) == PTWM_OK);
-    return info.nbytes;
+    return info;
+}
+
+static uint64_t tensor_nbytes(const struct ptwm_reader *r, uint64_t tensor)
+{
+    return tensor_info(r, tensor).nbytes;
+}
+
+/* Elements from a third of the tensor to its middle are those of whole, its bytes. Eight of any type are whole bytes. */
+static void compare_range(const struct ptwm_reader *r, uint64_t tensor, const uint8_t *whole)
+{
+    const struct ptwm_tensor_info info = tensor_info(r, tensor);
+    const uint32_t bits = ptwm_dtype_bits(info.dtype), eight_nbytes = bits > 0 ? bits : 8;
+    const uint64_t n = info.nbytes / eight_nbytes, first = n / 3, count = n / 2 - first;
+    uint8_t *buffer = fuzz_guarded(3, (size_t)(count * eight_nbytes));
+    const struct ptwm_request request = { tensor, 8 * first, 8 * count, buffer, count * eight_nbytes };
+
+    FUZZ_CHECK(ptwm_reader_decode(r, &request, 1, NULL, NULL) == PTWM_OK);
+    FUZZ_CHECK(memcmp(buffer, whole + first * eight_nbytes, (size_t)(count * eight_nbytes)) == 0);
 }
 
 /* Two readers of the same file: portable kernels for one, the fastest for the other. */
@@ -61,6 +79,8 @@ static void compare_decoding(const struct ptwm_reader *a, const struct ptwm_read
     FUZZ_CHECK(decode(b, tensor, y, nbytes, 0, "best") == status);
     FUZZ_CHECK(status == PTWM_OK || !is_good);
     FUZZ_CHECK(status != PTWM_OK || memcmp(x, y, (size_t)nbytes) == 0);
+    if (status == PTWM_OK)
+        compare_range(b, tensor, x);
     memset(y, 0xAA, (size_t)nbytes);
     if (decode(b, tensor, y, nbytes, PTWM_DECODE_SKIP_CRC, "best") == PTWM_OK)
         FUZZ_CHECK(status != PTWM_OK || memcmp(x, y, (size_t)nbytes) == 0);

@@ -168,7 +168,7 @@ static void make_label(uint8_t chain, uint8_t width, uint8_t shift, uint8_t bits
     uint8_t *classes = malloc(n), phase[24];
     uint16_t final[PTWM_MAX_LANES];
     forge input = forge_new();
-    uint8_t head[8] = { chain, is_carried, (uint8_t)(n - 1), (uint8_t)((n - 1) >> 8), 24 };
+    uint8_t head[8] = { chain, (uint8_t)(is_carried | (has_phases ? 8 : 16)), (uint8_t)(n - 1), (uint8_t)((n - 1) >> 8), 24 };
     int16_t shifts[24];
     uint64_t state = n, cost;
 
