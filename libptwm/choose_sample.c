@@ -195,7 +195,8 @@ bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct p
     uint32_t histogram[256] = { 0 };
     uint64_t n_labels = 0;
 
-    if (spec->nbytes < MIN_NBYTES || chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 || chain->label->bits < 8)
+    if (spec->nbytes < MIN_NBYTES || chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 ||
+        chain->label->bits < 8)
         return true;
     for (uint64_t k = 0; k < s.n_blocks; k++)
         for (size_t i = 0; i < BLOCK_ELEMENTS; i++)

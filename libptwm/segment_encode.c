@@ -15,7 +15,8 @@ enum {
     MIN_PROBED_NBYTES = 8 << 10,
     PIECES = 16,
     PIECE_NBYTES = 64 << 10,
-    SLOW_WAY_SHARE = 2000,
+    PIECE_GRANULE = 24,        /* a multiple of 1, 2, 3, 4 and 8 */
+    SLOW_WAY_SHARE = 2000,     /* what a way that decodes slowly has to gain at least, of the size */
     ZSTD_SHARE = 1000,         /* what zstd has to gain at least, of the size */
     TRIVIAL_SHARE = 256,       /* data that shrinks to so small a part has larger chunks */
     TRIVIAL_CHUNK_NBYTES = 16 << 20
@@ -143,8 +144,10 @@ static enum ptwm_status write_result(const struct result *result, struct ptwm_ou
 static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, bool try_zstd, struct way *best,
                                            bool *zstd_helps, struct ptwm_error *error)
 {
-    /* Whole rows, if they are short, and whole elements. */
-    const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= PIECE_NBYTES / 8 ? 8 * spec->row_nbytes : 8;
+    /* Whole rows, if they are short, and whole elements of every STANDARD chain of integers. */
+    const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= PIECE_NBYTES / PIECE_GRANULE
+                              ? PIECE_GRANULE * spec->row_nbytes
+                              : PIECE_GRANULE;
     const size_t piece = (size_t)(PIECE_NBYTES / step * step);
     struct ptwm_encode_spec pieces = *spec;
     struct result without = { 0, { spec->context->allocator, NULL, 0, 0 }, { 0 } };

@@ -2,6 +2,7 @@
  * The container through its public interface: what goes in comes back, what is read for it, what is refused.
  */
 #include "check.h"
+#include "image.h"
 #include "ptwm.h"
 
 /* ---------------------------------------------------------------------------------------------------- fixtures */
@@ -61,25 +62,6 @@ static enum ptwm_status add(struct ptwm_writer *w, const char *name, uint32_t dt
 {
     struct ptwm_tensor_spec spec = spec_of(name, dtype, n_dims, shape, data, nbytes);
     return ptwm_writer_add(w, &spec, NULL);
-}
-
-/* A finished file in memory of the caller's own. */
-struct image {
-    uint8_t *data;
-    size_t nbytes;
-};
-
-static struct image finish(struct ptwm_writer *w)
-{
-    struct image image = { NULL, 0 };
-    const void *data;
-
-    CHECK_EQ(ptwm_writer_finish(w, NULL), PTWM_OK);
-    CHECK_EQ(ptwm_writer_get_memory(w, &data, &image.nbytes), PTWM_OK);
-    image.data = malloc(image.nbytes);
-    memcpy(image.data, data, image.nbytes);
-    ptwm_writer_close(w);
-    return image;
 }
 
 static struct ptwm_writer *memory_writer(unsigned threads, uint64_t chunk_nbytes, uint32_t flags)

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "dump.h"
 #include "escape.h"
+#include "image.h"
 #include "json_check.h"
 
 /* --------------------------------------------------------------------------------------------------- running it */
@@ -137,24 +138,6 @@ static void check_diagnosis(const uint8_t *data, size_t nbytes, const char *what
 }
 
 /* ------------------------------------------------------------------------------------------------------- files */
-
-struct image {
-    uint8_t *data;
-    size_t nbytes;
-};
-
-static struct image finish(struct ptwm_writer *w)
-{
-    struct image image = { NULL, 0 };
-    const void *data;
-
-    CHECK_EQ(ptwm_writer_finish(w, NULL), PTWM_OK);
-    CHECK_EQ(ptwm_writer_get_memory(w, &data, &image.nbytes), PTWM_OK);
-    image.data = malloc(image.nbytes);
-    memcpy(image.data, data, image.nbytes);
-    ptwm_writer_close(w);
-    return image;
-}
 
 /* Weights of width bytes an element: the top bytes vary little, the others are noise, or zero in some rows. */
 static uint8_t *weights(size_t nbytes, size_t width, uint64_t seed)

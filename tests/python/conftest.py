@@ -110,3 +110,28 @@ def saved(arrays, tmp_path):
     path = tmp_path / "model.ptwm"
     ptwm.numpy.save_file(arrays, path, metadata={"made by": "tests"})
     return path
+
+
+def errors_on_a_terminal(command, columns):
+    """A command's exit status, and what it writes to a standard error that is a terminal."""
+    import fcntl
+    import pty
+    import struct
+    import subprocess
+    import termios
+
+    terminal, stderr = pty.openpty()
+    fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    with subprocess.Popen(command, stderr=stderr, stdout=subprocess.DEVNULL) as process:
+        os.close(stderr)
+        seen = b""
+        while True:
+            try:
+                block = os.read(terminal, 65536)
+            except OSError:  # EIO: nobody has it open any more
+                break
+            if not block:
+                break
+            seen += block
+    os.close(terminal)
+    return process.returncode, seen

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
+from conftest import errors_on_a_terminal
 
 import ptwm
 from ptwm.cli import main, units
@@ -556,25 +557,8 @@ def test_there_is_no_progress_bar_in_a_pipe(model: Path) -> None:
 
 @posix
 def test_there_is_a_progress_bar_on_a_terminal(model: Path) -> None:
-    import fcntl
-    import pty
-    import termios
-
-    terminal, stderr = pty.openpty()
-    fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
-    with subprocess.Popen([*PTWM, "compress", str(model)], stderr=stderr, stdout=subprocess.DEVNULL) as process:
-        os.close(stderr)
-        seen = b""
-        while True:
-            try:
-                block = os.read(terminal, 65536)
-            except OSError:  # EIO: nobody has it open any more
-                break
-            if not block:
-                break
-            seen += block
-    os.close(terminal)
-    assert process.returncode == 0 and b"model.safetensors" in seen and b"%" in seen
+    status, seen = errors_on_a_terminal([*PTWM, "compress", str(model)], columns=80)
+    assert status == 0 and b"model.safetensors" in seen and b"%" in seen
 
 
 @posix

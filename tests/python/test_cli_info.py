@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import errors_on_a_terminal
 
 from ptwm.cli import main
 from ptwm.cli.groups import group_tensors
@@ -159,31 +160,13 @@ def test_completion_without_shtab(monkeypatch, capsys):
 def test_a_directorys_progress_bar(tmp_path):
     if os.name != "posix":
         pytest.skip("needs POSIX terminals")
-    import fcntl
-    import pty
-    import struct
-    import termios
-
     import numpy as np
     import safetensors.numpy
 
     (tmp_path / "hub").mkdir()
     rng = np.random.default_rng(0)
     safetensors.numpy.save_file({"x": rng.standard_normal((2000, 2000))}, tmp_path / "hub" / "model.safetensors")
-    terminal, stderr = pty.openpty()
-    fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
-    with subprocess.Popen([*PTWM, "compress", tmp_path / "hub"], stderr=stderr, stdout=subprocess.DEVNULL) as process:
-        os.close(stderr)
-        seen = b""
-        while True:
-            try:
-                block = os.read(terminal, 65536)
-            except OSError:  # EIO: nobody has it open any more
-                break
-            if not block:
-                break
-            seen += block
-    os.close(terminal)
+    status, seen = errors_on_a_terminal([*PTWM, "compress", tmp_path / "hub"], columns=100)
     # Name, part, sizes, time left and rate.
-    assert process.returncode == 0
+    assert status == 0
     assert re.search(rb"model\.ptwm: +\d+%.*32\.0M.*B/s", seen), seen

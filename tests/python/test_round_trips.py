@@ -6,10 +6,11 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import PACKED, SCALAR_TYPES
+from conftest import PACKED, SCALAR_TYPES, weights
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from ptwm._packing import pack
 from ptwm.random_access import TensorIndex
 from ptwm.sharding import Method, Writer, compress_ptwm_blob
 
@@ -147,6 +148,17 @@ def test_random_bytes_do_not_grow(tmp_path):
     raw = np.random.default_rng(9).bytes(4 << 20)
     for dtype, bits in (("U8", 8), ("BF16", 16), ("F32", 32), ("F8_E4M3", 8), ("I64", 64)):
         assert round_trip(raw, dtype, (len(raw) * 8 // bits,)) <= len(raw) * 1.0005, dtype
+
+
+@pytest.mark.parametrize("shape", [(6_400_003 * 4,), (160_001, 160)])
+def test_much_of_what_is_packed_in_three_bytes(shape):
+    # Enough that the chain is chosen by pieces, whose lengths have to be whole elements too.
+    values = (weights(shape) * 40).astype(ml_dtypes.float6_e3m2fn)
+    raw = pack(values.reshape(-1).view(np.uint8), 6).tobytes()
+    assert len(raw) >= 4 << 20
+    with TensorIndex.from_buffer(compress_ptwm_blob([("t", raw, "F6_E3M2", shape)])) as index:
+        assert index.describe("t")["chain"] == "Chain.bytes(3)"
+        assert index.get_bytes("t", check="full") == raw
 
 
 def test_what_repeats_takes_little():
