@@ -1,7 +1,7 @@
 /*
  * How fast encoding is, in units of memcpy.
  *
- *     bench_encode FILE.safetensors [ROUNDS] [--json] [--threads=N]
+ *     bench_encode FILE.safetensors [ROUNDS] [--json] [--threads=N] [--level=NAME]
  *
  * Each round copies the raw bytes once with memcpy and encodes the whole file into memory that has been touched before, once
  * for each level of the processor and number of threads (1 and 2, or N alone), so that what disturbs the machine disturbs
@@ -181,8 +181,8 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Contenders: memcpy and each level of this machine, for each number of threads. */
-static size_t list_contenders(struct contender *contenders, unsigned only_threads)
+/* Contenders: memcpy and each level of this machine (or one alone), for each number of threads. */
+static size_t list_contenders(struct contender *contenders, unsigned only_threads, const char *only_level)
 {
     static const char *const levels[] = { "c99", "sse42", "avx2", "avx512", "neon" };
     size_t n = 0;
@@ -191,7 +191,7 @@ static size_t list_contenders(struct contender *contenders, unsigned only_thread
         contenders[n].level = NULL;
         contenders[n++].threads = threads;
         for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
-            if (ptwm_cpu_select(levels[i]) == PTWM_OK) {
+            if ((only_level == NULL || strcmp(only_level, levels[i]) == 0) && ptwm_cpu_select(levels[i]) == PTWM_OK) {
                 contenders[n].level = levels[i];
                 contenders[n++].threads = threads;
             }
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 {
     static struct contender contenders[MAX_CONTENDERS];
     struct tensor *tensors = allocate(MAX_TENSORS * sizeof *tensors);
-    const char *path = NULL;
+    const char *path = NULL, *only_level = NULL;
     int rounds = 10, json = 0;
     unsigned only_threads = 0;
     unsigned char *file, *copy;
@@ -248,13 +248,15 @@ int main(int argc, char **argv)
             json = 1;
         else if (strncmp(argv[i], "--threads=", 10) == 0)
             only_threads = (unsigned)atoi(argv[i] + 10);
+        else if (strncmp(argv[i], "--level=", 8) == 0)
+            only_level = argv[i] + 8;
         else if (path == NULL)
             path = argv[i];
         else
             rounds = atoi(argv[i]);
     }
     if (path == NULL || rounds < 1 || rounds > MAX_ROUNDS || only_threads > 64)
-        die("usage: bench_encode FILE.safetensors [ROUNDS] [--json] [--threads=N]");
+        die("usage: bench_encode FILE.safetensors [ROUNDS] [--json] [--threads=N] [--level=NAME]");
     file = read_file(path, &file_nbytes);
     for (unsigned i = 0; i < 8; i++)
         header_nbytes |= (uint64_t)file[i] << (8 * i);
@@ -269,7 +271,7 @@ int main(int argc, char **argv)
     out.data = allocate(out.capacity);
     copy = allocate(raw_nbytes);
 
-    n = list_contenders(contenders, only_threads);
+    n = list_contenders(contenders, only_threads, only_level);
     for (int r = 0; r < rounds; r++)
         for (size_t i = 0; i < n; i++) {
             struct contender *c = &contenders[i];
