@@ -14,7 +14,7 @@ enum { TOLERANCE = 1000 };
 /* A segment that is being encoded with one chain. */
 struct encoding {
     const struct ptwm_encode_spec *spec;
-    bool try_zstd;
+    enum ptwm_zstd_use zstd;
     struct ptwm_tail tail;
     struct ptwm_window window;
     struct ptwm_float_window fast;
@@ -40,7 +40,7 @@ static void drop_carried(struct ptwm_bytes *stored, size_t begin, size_t n_carri
 static enum ptwm_status encode_planes(struct encoding *e, uint64_t chunk, struct ptwm_bytes *stored,
                                       struct ptwm_plane_record *records, struct ptwm_error *error)
 {
-    struct ptwm_plane_plan plan = { e->spec->method, e->try_zstd, e->window.set, NULL, 0, NULL, NULL };
+    struct ptwm_plane_plan plan = { e->spec->method, e->zstd, e->window.set, NULL, 0, NULL, NULL };
     enum ptwm_status status = PTWM_OK;
     size_t n_carried = 0, rest_begin = 0;
 
@@ -184,24 +184,25 @@ static enum ptwm_status write_tail(struct encoding *e, struct ptwm_segment_recor
 /* ------------------------------------------------------------------------------------------------------- chains */
 
 /* Whether there is a fast way: one label step of floats, coded with label rANS, and nothing else to be tried. */
-static bool has_fast_way(const struct ptwm_encode_spec *spec, bool try_zstd)
+static bool has_fast_way(const struct ptwm_encode_spec *spec, enum ptwm_zstd_use zstd)
 {
-    return !spec->plain && !spec->no_labels && !try_zstd &&
+    return !spec->plain && !spec->no_labels && zstd == PTWM_ZSTD_NOWHERE &&
            (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
 }
 
 static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
-                                       const struct ptwm_parsed_chain *chain, bool try_zstd, struct ptwm_output *output)
+                                       const struct ptwm_parsed_chain *chain, enum ptwm_zstd_use zstd,
+                                       struct ptwm_output *output)
 {
     memset(e, 0, sizeof *e);
     e->spec = spec;
-    e->try_zstd = try_zstd;
+    e->zstd = zstd;
     e->output = output;
     if (ptwm_plan_tail(spec, chain, &e->tail) != PTWM_OK)
         return PTWM_ERR_MEMORY;
     ptwm_window_init(&e->window, spec, &e->tail);
     ptwm_float_window_init(&e->fast, spec, &e->tail, &spec->memory[0]);
-    if (!has_fast_way(spec, try_zstd))
+    if (!has_fast_way(spec, zstd))
         e->fast.kind = PTWM_FLOAT_NONE;
     return PTWM_OK;
 }
@@ -217,12 +218,12 @@ static void end_encoding(struct encoding *e)
 }
 
 enum ptwm_status ptwm_chain_encode(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                   bool try_zstd, const struct ptwm_sampled_choice *rival, bool *is_beaten,
+                                   enum ptwm_zstd_use zstd, const struct ptwm_sampled_choice *rival, bool *is_beaten,
                                    struct ptwm_output *output, struct ptwm_segment_record *record,
                                    struct ptwm_error *error)
 {
     struct encoding e;
-    enum ptwm_status status = begin_encoding(&e, spec, chain, try_zstd, output);
+    enum ptwm_status status = begin_encoding(&e, spec, chain, zstd, output);
 
     e.rival = rival;
     if (status != PTWM_OK)

@@ -42,12 +42,17 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
 bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain);
 
 /*
- * Whether zstd makes pieces of the bytes smaller than coding each byte by its frequency does, those of each place in an element
- * of width bytes by themselves. Where it does not, as with weights, its attempts would be most of the encoding.
- * PTWM_ERR_MEMORY, or what zstd fails with.
+ * Whether zstd makes pieces of the bytes smaller than coding each byte by its frequency does. Where it does not, its attempts
+ * would be most of the encoding. PTWM_ERR_MEMORY, or what zstd fails with.
  */
-enum ptwm_status ptwm_zstd_may_help(const struct ptwm_encode_spec *spec, unsigned width, bool *helps,
-                                    struct ptwm_error *error);
+enum ptwm_status ptwm_zstd_may_help(const struct ptwm_encode_spec *spec, bool *helps, struct ptwm_error *error);
+
+/*
+ * About what the byte planes of elements of width bytes, at least 8 elements, take with zstd or by bytes' frequencies,
+ * whichever is less for each plane. *finds_order: zstd makes some plane smaller whose bytes are all as frequent. Errors as above.
+ */
+enum ptwm_status ptwm_zstd_estimate(const struct ptwm_encode_spec *spec, unsigned width, uint64_t *nbytes,
+                                    bool *finds_order, struct ptwm_error *error);
 
 /* Estimates how many bytes a chain would take for the first window of the data. */
 enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,

@@ -17,6 +17,7 @@ enum {
     PLANE_NBYTES = 1 << 19, /* the tables of a byte plane are those of so many bytes */
     PROBES = 4,             /* that are given to zstd */
     PROBE_NBYTES = 32 << 10,
+    PART_NBYTES = 4 << 10,  /* of a byte plane of small floats; two parts are given to zstd */
     MAX_VALUES = 62,        /* of bytes that label rANS codes whole, with several tables: as many as are counted, */
     MAX_EXCEPTIONS = 8,     /* but for one element in so many */
     MAX_DISADVANTAGE = 32 /* 1 / 32 of the cost is more than classes gain */
@@ -28,6 +29,7 @@ struct sample {
     uint64_t nbytes;
     uint64_t n_blocks;
     unsigned width; /* of an element: 1, 2 or 4 */
+    uint32_t bytes[4][256]; /* histograms of the bytes at each place of an element */
 };
 
 static const uint8_t *block_at(const struct sample *s, uint64_t i)
@@ -49,6 +51,33 @@ static uint64_t missing_bits(const uint32_t *histogram, uint32_t n_bins)
     for (uint32_t i = 0; i < n_bins; i++)
         n_used += histogram[i] > 0;
     return n_used > 0 ? (n_used - 1) * 47274 / PTWM_LOG2_ONE : 0;
+}
+
+/* Neighbours are often alike: counted in two tables in turn, no count has to wait for the one before. */
+static inline void count_block(uint32_t even[4][256], uint32_t odd[4][256], const uint8_t *block, unsigned width)
+{
+    for (size_t i = 0; i < BLOCK_ELEMENTS; i += 2, block += 2 * width)
+        for (unsigned b = 0; b < width; b++) {
+            even[b][block[b]]++;
+            odd[b][block[width + b]]++;
+        }
+}
+
+static void count_bytes(struct sample *s)
+{
+    uint32_t odd[4][256] = { { 0 } };
+
+    for (uint64_t k = 0; k < s->n_blocks; k++) {
+        const uint8_t *block = block_at(s, k);
+        switch (s->width) { /* for each a loop of its own */
+        case 1: count_block(s->bytes, odd, block, 1); break;
+        case 2: count_block(s->bytes, odd, block, 2); break;
+        default: count_block(s->bytes, odd, block, 4); break;
+        }
+    }
+    for (unsigned b = 0; b < s->width; b++)
+        for (unsigned v = 0; v < 256; v++)
+            s->bytes[b][v] += odd[b][v];
 }
 
 /*
@@ -78,27 +107,29 @@ static uint64_t rans_head_bits(const uint32_t *histogram)
     return bits;
 }
 
-/* The cost of byte planes, each byte of an element of width bytes in its own. *head_bits: of a chunk. */
-static uint64_t bytes_bits(const struct sample *s, unsigned width, uint64_t *head_bits)
+/* The cost of a plane of n bytes; adds what it costs for each chunk to *head_bits. */
+static uint64_t bytes_bits(const struct sample *s, const uint32_t *histogram, uint64_t n, uint64_t *head_bits)
 {
-    const size_t block_nbytes = BLOCK_ELEMENTS * s->width;
+    const uint64_t bits = plane_bits(histogram, n, s->width == 1);
+
+    *head_bits += bits < 8 * n ? rans_head_bits(histogram) : 0;
+    return bits;
+}
+
+/* The cost of byte planes, each byte of an element in its own, or all in one. */
+static uint64_t planes_bits(const struct sample *s, bool divided, uint64_t *head_bits)
+{
+    uint32_t all[256] = { 0 };
     uint64_t bits = 0;
 
-    *head_bits = 0;
-    for (unsigned b = 0; b < width; b++) {
-        const uint64_t n = s->n_blocks * BLOCK_ELEMENTS * s->width / width;
-        uint64_t own_bits;
-        uint32_t histogram[256] = { 0 };
-        for (uint64_t k = 0; k < s->n_blocks; k++) {
-            const uint8_t *block = block_at(s, k);
-            for (size_t i = b; i < block_nbytes; i += width)
-                histogram[block[i]]++;
-        }
-        own_bits = plane_bits(histogram, n, s->width == 1);
-        *head_bits += own_bits < 8 * n ? rans_head_bits(histogram) : 0;
-        bits += own_bits;
-    }
-    return bits;
+    for (unsigned b = 0; b < s->width && divided; b++)
+        bits += bytes_bits(s, s->bytes[b], n_elements(s), head_bits);
+    if (divided)
+        return bits;
+    for (unsigned b = 0; b < s->width; b++)
+        for (unsigned v = 0; v < 256; v++)
+            all[v] += s->bytes[b][v];
+    return bytes_bits(s, all, s->width * n_elements(s), head_bits);
 }
 
 /* The cost of the low plane of 4-byte elements, trimmed where blocks allow it. */
@@ -118,48 +149,70 @@ static uint64_t low_bits(const struct sample *s)
     return bits;
 }
 
+/* The unit that a label step cuts its field out of. */
+static inline unsigned unit_at(const uint8_t *block, size_t i, unsigned width)
+{
+    return width == 1 ? block[i] : ptwm_load16(block + (i + 1) * width - 2);
+}
+
+static inline void count_symbols(uint32_t *even, uint32_t *odd, const uint8_t *block, unsigned width, unsigned shift,
+                                 unsigned mask)
+{
+    for (size_t i = 0; i < BLOCK_ELEMENTS; i += 2) {
+        even[unit_at(block, i, width) >> shift & mask]++;
+        odd[unit_at(block, i + 1, width) >> shift & mask]++;
+    }
+}
+
 /* The cost of a label step of at most 9 bits. */
 static uint64_t label_bits(const struct sample *s, const struct ptwm_step *label)
 {
     const unsigned mask = (1u << label->bits) - 1, rest_bits = (s->width == 1 ? 8u : 16u) - label->bits;
-    uint32_t histogram[1 << 9] = { 0 };
+    uint32_t histogram[1 << 9] = { 0 }, odd[1 << 9] = { 0 };
 
     for (uint64_t k = 0; k < s->n_blocks; k++) {
         const uint8_t *block = block_at(s, k);
-        for (size_t i = 0; i < BLOCK_ELEMENTS; i++) {
-            const unsigned unit = s->width == 1 ? block[i] : ptwm_load16(block + (i + 1) * s->width - 2);
-            histogram[unit >> label->shift & mask]++;
+        switch (s->width) {
+        case 1: count_symbols(histogram, odd, block, 1, label->shift, mask); break;
+        case 2: count_symbols(histogram, odd, block, 2, label->shift, mask); break;
+        default: count_symbols(histogram, odd, block, 4, label->shift, mask); break;
         }
     }
+    for (unsigned v = 0; v <= mask; v++)
+        histogram[v] += odd[v];
     return ptwm_entropy_fixed(histogram, mask + 1) / PTWM_LOG2_ONE + missing_bits(histogram, mask + 1) +
            rest_bits * n_elements(s) + low_bits(s);
 }
 
-/* What a chain would cost, or UINT64_MAX if this cannot tell. */
+/*
+ * What a chain would cost, or UINT64_MAX if this cannot tell. *head_bits: what each chunk costs beside; of labels that is
+ * counted once their classes are known.
+ */
 static uint64_t chain_bits(const struct sample *s, const struct ptwm_parsed_chain *chain, uint64_t *head_bits)
 {
+    *head_bits = 0;
     if (chain->n_steps == 0)
-        return bytes_bits(s, 1, head_bits);
+        return planes_bits(s, false, head_bits);
     if (chain->n_steps > 1)
         return UINT64_MAX;
     if (chain->steps[0].kind == PTWM_STEP_BYTES)
-        return chain->steps[0].width == s->width ? bytes_bits(s, s->width, head_bits) : UINT64_MAX;
+        return chain->steps[0].width == s->width ? planes_bits(s, true, head_bits) : UINT64_MAX;
     if (chain->label == NULL || chain->label->width != s->width || chain->label->bits > 9)
         return UINT64_MAX;
-    *head_bits = 0; /* those of labels are counted once their classes are known */
     return label_bits(s, chain->label);
 }
 
 bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled_choice *choice)
 {
     const enum ptwm_float_kind kind = ptwm_float_kind_of(&spec->chains[0]);
-    struct sample s = { spec->data, spec->nbytes, BLOCKS, ptwm_float_width(kind) };
+    struct sample s = { spec->data, spec->nbytes, BLOCKS, ptwm_float_width(kind), { { 0 } } };
     uint64_t best = UINT64_MAX, rival = UINT64_MAX, rival_head_bits = 0;
 
     if (kind == PTWM_FLOAT_NONE || spec->nbytes < MIN_NBYTES)
         return false;
     if (s.width == 1)
         s.n_blocks = spec->nbytes / BLOCK_ELEMENTS < BYTE_BLOCKS ? spec->nbytes / BLOCK_ELEMENTS : BYTE_BLOCKS;
+    count_bytes(&s);
     for (size_t i = 0; i < spec->n_chains; i++) {
         uint64_t head_bits;
         const uint64_t bits = chain_bits(&s, &spec->chains[i], &head_bits);
@@ -191,59 +244,113 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
 bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
 {
     const uint64_t n_whole = spec->nbytes / BLOCK_ELEMENTS;
-    const struct sample s = { spec->data, spec->nbytes, n_whole < BYTE_BLOCKS ? n_whole : BYTE_BLOCKS, 1 };
-    uint32_t histogram[256] = { 0 };
+    struct sample s = { spec->data, spec->nbytes, n_whole < BYTE_BLOCKS ? n_whole : BYTE_BLOCKS, 1, { { 0 } } };
     uint64_t n_labels = 0;
 
     if (spec->nbytes < MIN_NBYTES || chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 ||
         chain->label->bits < 8)
         return true;
-    for (uint64_t k = 0; k < s.n_blocks; k++)
-        for (size_t i = 0; i < BLOCK_ELEMENTS; i++)
-            histogram[block_at(&s, k)[i]]++;
+    count_bytes(&s);
     for (unsigned l = 0; l < MAX_VALUES; l++) {
         unsigned best = 0;
         for (unsigned v = 1; v < 256; v++)
-            best = histogram[v] > histogram[best] ? v : best;
-        n_labels += histogram[best];
-        histogram[best] = 0;
+            best = s.bytes[0][v] > s.bytes[0][best] ? v : best;
+        n_labels += s.bytes[0][best];
+        s.bytes[0][best] = 0;
     }
     return n_elements(&s) - n_labels <= n_elements(&s) / MAX_EXCEPTIONS;
 }
 
-enum ptwm_status ptwm_zstd_may_help(const struct ptwm_encode_spec *spec, unsigned width, bool *helps,
-                                    struct ptwm_error *error)
+/* A piece of a byte plane, and room for what zstd makes of it. */
+struct probe {
+    uint8_t bytes[PROBE_NBYTES];
+    size_t nbytes;
+    uint64_t by_frequency; /* what Huffman codes take, or the bytes as they are */
+    size_t by_zstd;
+    uint8_t frame[];
+};
+
+static struct probe *new_probe(const struct ptwm_encode_spec *spec)
 {
-    const uint64_t n = spec->nbytes / width;
-    const size_t probe_nbytes = n < PROBE_NBYTES ? (size_t)n : PROBE_NBYTES;
-    const size_t n_probes = n > PROBE_NBYTES ? PROBES : 1, bound = ptwm_codec_zstd.bound(PROBE_NBYTES);
-    uint8_t *probe = ptwm_alloc(spec->context->allocator, PROBE_NBYTES + bound, 1);
-    uint64_t total = 0;
+    struct probe *probe = ptwm_alloc(spec->context->allocator, sizeof *probe + ptwm_codec_zstd.bound(PROBE_NBYTES), 1);
+
+    if (probe != NULL)
+        probe->nbytes = 0;
+    return probe;
+}
+
+static void release_probe(const struct ptwm_encode_spec *spec, struct probe *probe)
+{
+    ptwm_release(spec->context->allocator, probe, sizeof *probe + ptwm_codec_zstd.bound(PROBE_NBYTES), 1);
+}
+
+/* Adds n bytes, each width behind the one before. */
+static void add_to_probe(struct probe *probe, const uint8_t *from, unsigned width, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        probe->bytes[probe->nbytes++] = from[k * width];
+}
+
+static enum ptwm_status measure_probe(const struct ptwm_encode_spec *spec, struct probe *probe, struct ptwm_error *error)
+{
+    uint32_t histogram[256] = { 0 };
+
+    for (size_t k = 0; k < probe->nbytes; k++)
+        histogram[probe->bytes[k]]++;
+    probe->by_frequency = ptwm_huffman_estimate(histogram, probe->nbytes);
+    if (probe->by_frequency > probe->nbytes)
+        probe->by_frequency = probe->nbytes;
+    return ptwm_codec_zstd.encode(spec->context, probe->frame, &probe->by_zstd, probe->bytes, probe->nbytes, error);
+}
+
+enum ptwm_status ptwm_zstd_may_help(const struct ptwm_encode_spec *spec, bool *helps, struct ptwm_error *error)
+{
+    const uint64_t n = spec->nbytes;
+    const size_t nbytes = n < PROBE_NBYTES ? (size_t)n : PROBE_NBYTES, n_probes = n > PROBE_NBYTES ? PROBES : 1;
+    struct probe *probe = new_probe(spec);
     enum ptwm_status status = PTWM_OK;
+    uint64_t total = 0;
 
     *helps = false;
     if (probe == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
-    for (size_t i = 0; i < n_probes * width && status == PTWM_OK && !*helps; i++) {
-        const uint64_t first = n_probes > 1 ? (n - probe_nbytes) * (i / width) / (n_probes - 1) : 0;
-        const uint8_t *from = spec->data + first * width + i % width;
-        uint32_t histogram[256] = { 0 };
-        uint64_t by_frequency;
-        size_t nbytes;
-        for (size_t k = 0; k < probe_nbytes; k++) {
-            probe[k] = from[k * width];
-            histogram[probe[k]]++;
-        }
-        by_frequency = ptwm_huffman_estimate(histogram, probe_nbytes);
-        by_frequency = by_frequency < probe_nbytes ? by_frequency : probe_nbytes;
-        total += by_frequency;
+    for (size_t i = 0; i < n_probes && status == PTWM_OK && !*helps; i++) {
+        probe->nbytes = 0;
+        add_to_probe(probe, spec->data + (n_probes > 1 ? (n - nbytes) * i / (n_probes - 1) : 0), 1, nbytes);
+        status = measure_probe(spec, probe, error);
+        total += probe->by_frequency;
         if (n_probes > 1) /* of much data a little is not worth it */
-            by_frequency -= by_frequency / 64;
-        status = ptwm_codec_zstd.encode(spec->context, probe + PROBE_NBYTES, &nbytes, probe, probe_nbytes, error);
-        *helps = status == PTWM_OK && nbytes < by_frequency;
+            probe->by_frequency -= probe->by_frequency / 64;
+        *helps = status == PTWM_OK && probe->by_zstd < probe->by_frequency;
     }
     /* No weights are that alike: zstd may find something in other planes, too. */
-    *helps = *helps || total < n_probes * width * (uint64_t)probe_nbytes / 2;
-    ptwm_release(spec->context->allocator, probe, PROBE_NBYTES + bound, 1);
+    *helps = *helps || total < n_probes * (uint64_t)nbytes / 2;
+    release_probe(spec, probe);
+    return status;
+}
+
+enum ptwm_status ptwm_zstd_estimate(const struct ptwm_encode_spec *spec, unsigned width, uint64_t *nbytes,
+                                    bool *finds_order, struct ptwm_error *error)
+{
+    const uint64_t n = spec->nbytes / width;
+    const size_t part = n < 2 * PART_NBYTES ? (size_t)n / 2 : PART_NBYTES;
+    struct probe *probe = new_probe(spec);
+    enum ptwm_status status = PTWM_OK;
+
+    *nbytes = 0;
+    *finds_order = false;
+    if (probe == NULL)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a sample");
+    for (unsigned b = 0; b < width && status == PTWM_OK; b++) {
+        uint64_t best;
+        probe->nbytes = 0;
+        add_to_probe(probe, spec->data + (n / 4 - part / 2) * width + b, width, part);
+        add_to_probe(probe, spec->data + (n / 4 * 3 - part / 2) * width + b, width, part);
+        status = measure_probe(spec, probe, error);
+        best = probe->by_zstd < probe->by_frequency ? probe->by_zstd : probe->by_frequency;
+        *nbytes += best * n / probe->nbytes;
+        *finds_order = *finds_order || (probe->by_frequency == probe->nbytes && best < probe->nbytes);
+    }
+    release_probe(spec, probe);
     return status;
 }

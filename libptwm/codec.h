@@ -46,6 +46,13 @@ const struct ptwm_byte_codec *ptwm_byte_codec_find(uint32_t id);
 uint64_t ptwm_huffman_estimate(const uint32_t histogram[256], uint64_t n);
 uint64_t ptwm_rans_estimate(const uint32_t histogram[256], uint64_t n);
 
+/* Where an encoder that chooses codecs gives zstd a try. */
+enum ptwm_zstd_use {
+    PTWM_ZSTD_NOWHERE,
+    PTWM_ZSTD_ON_BYTES, /* in place of other codecs of bytes, but not of label rANS, nor where bytes are stored as they are */
+    PTWM_ZSTD_EVERYWHERE
+};
+
 /* The zstd to use: given if not NULL, else the built-in one, else one whose calls fail. codec_zstd.c */
 const struct ptwm_zstd *ptwm_zstd_select(const struct ptwm_zstd *given);
 /* Whether that zstd can be used at all. */

@@ -100,7 +100,8 @@ static uint64_t estimate_costs(const struct ptwm_table_maker *maker, const uint3
         total += 4 * (uint64_t)counts[b] + 1;
     log_total = ptwm_log2_fixed(total);
     for (uint32_t b = 0; b < PTWM_N_BINS; b++) {
-        const uint64_t own = log_total - ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1);
+        /* log2(1) is 0, and most bins are empty. */
+        const uint64_t own = log_total - (counts[b] > 0 ? ptwm_log2_fixed(4 * (uint64_t)counts[b] + 1) : 0);
         const uint64_t cost = b != PTWM_OTHER_BIN && own < maker->exception_cost ? own : maker->exception_cost;
         costs[b] = scaled_cost(cost);
         sum += counts[b] * cost;
@@ -113,37 +114,55 @@ static uint64_t estimate_costs(const struct ptwm_table_maker *maker, const uint3
 /* The mean of a unit's bins in units of 1 / 32, below 32 * 64. By bin, so that outliers are near. */
 static uint32_t mean_bin(const uint16_t *histogram)
 {
-    uint32_t sum = 0, count = 0;
+    int32_t sum = 0, n = 0;
+    uint32_t count;
 
-    for (uint32_t b = 0; b < PTWM_SYMBOL_BINS; b++) {
-        sum += (uint32_t)histogram[b] * b;
-        count += histogram[b];
+    for (int16_t b = 0; b < PTWM_SYMBOL_BINS; b++) { /* products of 16 bits, which compilers vectorise well */
+        sum += (int16_t)histogram[b] * b;
+        n += histogram[b];
     }
-    return count > 0 ? (uint32_t)((uint64_t)sum * 32 / count) : 0;
+    count = (uint32_t)n;
+    return count > 0 ? (uint32_t)((uint64_t)(uint32_t)sum * 32 / count) : 0;
 }
 
-/* Cuts the units in classes of the same size by their means, and counts the classes. */
-static void start_division(const struct ptwm_label_counted *counted, struct division *division, const uint16_t *means,
-                           size_t step)
+/* Cuts each step-th unit in classes of the same size by their means, and counts the classes. */
+static enum ptwm_status count_start(const struct ptwm_label_counted *counted, size_t step,
+                                    uint32_t counts[PTWM_ANALYSED_CLASSES][PTWM_N_BINS])
 {
+    const size_t n = (size_t)ptwm_ceil_div(counted->n_units, step);
+    uint16_t *means = ptwm_alloc(counted->allocator, n, sizeof *means);
     uint32_t n_of_mean[N_MEANS] = { 0 };
     uint8_t class_of_mean[N_MEANS];
-    size_t total = 0, below = 0;
+    size_t below = 0;
 
-    for (size_t u = 0; u < counted->n_units; u += step)
-        n_of_mean[means[total++]]++;
+    if (means == NULL)
+        return PTWM_ERR_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        means[i] = (uint16_t)mean_bin(counted->histograms + i * step * PTWM_N_BINS);
+        n_of_mean[means[i]]++;
+    }
     for (uint32_t i = 0; i < N_MEANS; i++) {
         if (n_of_mean[i] == 0) /* as nearly all, for which a division is too much */
             continue;
-        class_of_mean[i] = (uint8_t)((below + n_of_mean[i] / 2) * division->n_classes / (total + 1));
+        class_of_mean[i] = (uint8_t)((below + n_of_mean[i] / 2) * PTWM_ANALYSED_CLASSES / (n + 1));
         below += n_of_mean[i];
     }
-    memset(division->counts, 0, sizeof division->counts);
-    for (size_t u = 0, i = 0; u < counted->n_units; u += step) {
-        uint32_t *counts = division->counts[class_of_mean[means[i++]]];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *own = counts[class_of_mean[means[i]]];
         for (uint32_t b = 0; b < PTWM_N_BINS; b++)
-            counts[b] += counted->histograms[u * PTWM_N_BINS + b];
+            own[b] += counted->histograms[i * step * PTWM_N_BINS + b];
     }
+    ptwm_release(counted->allocator, means, n, sizeof *means);
+    return PTWM_OK;
+}
+
+/* The start with division->n_classes classes: neighbours are united. */
+static void start_division(const uint32_t start[PTWM_ANALYSED_CLASSES][PTWM_N_BINS], struct division *division)
+{
+    memset(division->counts, 0, sizeof division->counts);
+    for (uint32_t z = 0; z < PTWM_ANALYSED_CLASSES; z++)
+        for (uint32_t b = 0; b < PTWM_N_BINS; b++)
+            division->counts[z * division->n_classes / PTWM_ANALYSED_CLASSES][b] += start[z][b];
 }
 
 /* ------------------------------------------------------------------------------------------------- divisions */
@@ -242,12 +261,13 @@ static uint64_t division_cost(const struct ptwm_label_counted *counted, const st
 
 /* Divides a subset of the units; leaves its classes' costs and returns an estimate of the whole window's size. */
 static uint64_t divide_subset(const struct ptwm_label_counted *counted, const struct ptwm_table_maker *maker,
-                              struct division *division, const uint16_t *means, size_t step,
+                              struct division *division,
+                              const uint32_t start[PTWM_ANALYSED_CLASSES][PTWM_N_BINS], size_t step,
                               int16_t costs[PTWM_ANALYSED_CLASSES][PTWM_N_BINS])
 {
     uint64_t n_counted = ptwm_ceil_div(counted->n_units, step), sum = 0, tables = 0;
 
-    start_division(counted, division, means, step);
+    start_division(start, division);
     for (unsigned round = 0;; round++) {
         sum = 0;
         for (uint32_t z = 0; z < division->n_classes; z++)
@@ -321,32 +341,28 @@ static void unite(const struct ptwm_label_counted *counted, const struct divisio
 enum ptwm_status ptwm_label_divide(const struct ptwm_label_counted *counted, struct ptwm_label_set *set,
                                    uint8_t *classes, uint64_t *cost_bits, uint64_t *entropy_bits)
 {
-    const size_t step = counted->n_units / SUBSET_UNITS + 1, n_means = (size_t)ptwm_ceil_div(counted->n_units, step);
-    uint16_t *means = ptwm_alloc(counted->allocator, n_means, sizeof *means);
+    const size_t step = counted->n_units / SUBSET_UNITS + 1;
+    uint32_t start[PTWM_ANALYSED_CLASSES][PTWM_N_BINS] = { { 0 } };
     int16_t best_costs[PTWM_ANALYSED_CLASSES][PTWM_N_BINS] = { { 0 } };
     struct ptwm_table_maker maker = { counted->bins, counted->bits, 0 };
     struct division division = { 1, classes, { { 0 } }, { { 0 } }, { 0 }, 0 }, whole;
     uint64_t best = UINT64_MAX;
     uint32_t best_n_classes = 1;
 
-    if (means == NULL)
+    if (count_start(counted, step, start) != PTWM_OK)
         return PTWM_ERR_MEMORY;
-    for (size_t u = 0, i = 0; u < counted->n_units; u += step)
-        means[i++] = (uint16_t)mean_bin(counted->histograms + u * PTWM_N_BINS);
     estimate_exception(counted, &maker, counted->n / 10000);
     for (uint32_t n = 2; n <= PTWM_ANALYSED_CLASSES && n <= counted->n_units; n *= 2) {
         int16_t costs[PTWM_ANALYSED_CLASSES][PTWM_N_BINS];
         uint64_t estimate;
         division.n_classes = n;
-        estimate = divide_subset(counted, &maker, &division, means, step, costs);
+        estimate = divide_subset(counted, &maker, &division, (const uint32_t(*)[PTWM_N_BINS])start, step, costs);
         if (estimate < best) {
             best = estimate;
             best_n_classes = n;
             memcpy(best_costs, costs, sizeof costs);
         }
     }
-    ptwm_release(counted->allocator, means, n_means, sizeof *means);
-
     division.n_classes = best_n_classes;
     divide_all(counted, &division, best_costs);
     unite(counted, &division, &whole);

@@ -151,7 +151,10 @@ static void build_class(struct ptwm_class_encoder *class, uint32_t n_labels, con
     struct piece pieces[2 * PTWM_MAX_LABELS];
     uint32_t slot = 0, n;
 
-    memset(class, 0, sizeof *class);
+    /* All but the inverse, which the pieces fill. */
+    memset(class, 0, offsetof(struct ptwm_class_encoder, inverse));
+    memset(class->inverse + PTWM_N_SLOTS, 0, sizeof class->inverse - PTWM_N_SLOTS * sizeof class->inverse[0]);
+    class->most_frequent = 0;
     for (uint32_t i = 0; i < n_labels; i++) {
         struct ptwm_label_coder *label = &class->labels[i];
         label->frequency = frequency[i];

@@ -120,11 +120,15 @@ static uint64_t count_rows(const uint16_t *symbols, size_t n_rows, size_t step, 
     uint64_t n = 0;
 
     memset(histogram, 0, sizeof *histogram << bits);
-    for (size_t row = 0; row < n_rows; row += step, n += n_columns)
-        for (uint32_t c = 0; c < n_columns; c++) {
-            uint32_t symbol = symbols[row * n_columns + c];
-            histogram[shift == NULL ? symbol : (symbol - (uint32_t)shift[c]) & mask]++;
-        }
+    for (size_t row = 0; row < n_rows; row += step, n += n_columns) {
+        const uint16_t *own = symbols + row * n_columns;
+        if (shift == NULL)
+            for (uint32_t c = 0; c < n_columns; c++)
+                histogram[own[c]]++;
+        else
+            for (uint32_t c = 0; c < n_columns; c++)
+                histogram[(own[c] - (uint32_t)shift[c]) & mask]++;
+    }
     return n;
 }
 

@@ -220,6 +220,13 @@ static enum ptwm_status put_low(struct attempt *a, struct ptwm_plane_record *rec
     return put(a, &ptwm_codec_identity, record);
 }
 
+static bool wants_zstd(const struct attempt *a, const struct ptwm_plane_record *record)
+{
+    if (a->plan->zstd == PTWM_ZSTD_ON_BYTES)
+        return record->codec == PTWM_CODEC_HUFFMAN || record->codec == PTWM_CODEC_RANS;
+    return a->plan->zstd == PTWM_ZSTD_EVERYWHERE;
+}
+
 /* PTWM_METHOD_MICROSCALE: by what the plane is and by what is in it. */
 static enum ptwm_status put_chosen(struct attempt *a, struct ptwm_plane_record *record)
 {
@@ -241,7 +248,7 @@ static enum ptwm_status put_chosen(struct attempt *a, struct ptwm_plane_record *
         status = put(a, &ptwm_codec_identity, record);
         break;
     }
-    if (status == PTWM_OK && a->plan->try_zstd)
+    if (status == PTWM_OK && wants_zstd(a, record))
         status = try_zstd(a, record);
     return status;
 }

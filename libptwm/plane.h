@@ -29,7 +29,7 @@ enum ptwm_status ptwm_plane_decode(const struct ptwm_tail *tail, uint64_t chunk,
 /* What a plane's encoder may choose from. */
 struct ptwm_plane_plan {
     enum ptwm_method method;
-    bool try_zstd;          /* PTWM_METHOD_MICROSCALE: worth an attempt */
+    enum ptwm_zstd_use zstd; /* PTWM_METHOD_MICROSCALE */
     uint32_t set;           /* of the model, for symbol planes; PTWM_NO_SET if the model has none for them */
     const uint8_t *classes; /* of the chunk's units */
     uint64_t first_element; /* of the chunk in the segment */

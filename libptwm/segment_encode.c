@@ -17,6 +17,7 @@ enum {
     PIECE_NBYTES = 64 << 10,
     PIECE_GRANULE = 24,        /* a multiple of 1, 2, 3, 4 and 8 */
     SLOW_WAY_SHARE = 2000,     /* what a way that decodes slowly has to gain at least, of the size */
+    ZSTD_MARGIN = 16,          /* how well its part in small floats is estimated: to one part in so many */
     ZSTD_SHARE = 1000,         /* what zstd has to gain at least, of the size */
     TRIVIAL_SHARE = 256,       /* data that shrinks to so small a part has larger chunks */
     TRIVIAL_CHUNK_NBYTES = 16 << 20
@@ -44,11 +45,11 @@ static int append(void *context, const void *data, size_t nbytes)
 
 /* Finds out, or estimates, what encoding with a chain gives. */
 typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                       bool try_zstd, struct result *result, struct ptwm_error *error);
+                                       enum ptwm_zstd_use zstd, struct result *result, struct ptwm_error *error);
 
 /* By encoding. */
 static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                  bool try_zstd, struct result *result, struct ptwm_error *error)
+                                  enum ptwm_zstd_use zstd, struct result *result, struct ptwm_error *error)
 {
     const bool keeps = spec->nbytes <= TRY_ALL_NBYTES;
     const struct ptwm_sink sink = { keeps ? append : discard, &result->encoded };
@@ -58,7 +59,7 @@ static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const str
     if (status != PTWM_OK)
         return status;
     result->encoded.nbytes = 0;
-    status = ptwm_chain_encode(spec, chain, try_zstd, NULL, NULL, output, &result->record, error);
+    status = ptwm_chain_encode(spec, chain, zstd, NULL, NULL, output, &result->record, error);
     if (status == PTWM_OK)
         result->nbytes = result->record.stored_nbytes;
     ptwm_output_close(output);
@@ -67,9 +68,9 @@ static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const str
 
 /* By statistics of the first window. */
 static enum ptwm_status estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
-                                       bool try_zstd, struct result *result, struct ptwm_error *error)
+                                       enum ptwm_zstd_use zstd, struct result *result, struct ptwm_error *error)
 {
-    (void)try_zstd;
+    (void)zstd;
     return ptwm_estimate_chain(spec, chain, &result->nbytes, error);
 }
 
@@ -90,8 +91,23 @@ static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const str
            (spec->nbytes <= PTWM_FEW_NBYTES || spec->chunk_nbytes <= PTWM_FEW_NBYTES);
 }
 
-/* Finds the way whose result is the smallest, by that measure. */
-static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, bool try_zstd,
+/* The width of the elements of a type that has fast ways, or 0. */
+static unsigned element_width(const struct ptwm_encode_spec *spec)
+{
+    return ptwm_float_width(ptwm_float_kind_of(&spec->chains[0]));
+}
+
+/* Whether bytes of elements have planes of their own, which codecs of bytes code. */
+static bool has_planes_of_bytes(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain, bool no_labels)
+{
+    return chain->label != NULL ? no_labels : chain->n_steps > 0 || element_width(spec) == 1;
+}
+
+/*
+ * Finds the way whose result is the smallest, by that measure. With PTWM_ZSTD_ON_BYTES best is what there is without zstd, and
+ * only ways that this may change are measured.
+ */
+static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, enum ptwm_zstd_use zstd,
                                       struct way *best, struct ptwm_error *error)
 {
     struct result result = { 0, { spec->context->allocator, NULL, 0, 0 }, best->result.record };
@@ -99,7 +115,8 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
 
     if (spec->n_chains == 1 && !may_go_without_labels(spec, &spec->chains[0]))
         return PTWM_OK;
-    best->result.nbytes = UINT64_MAX;
+    if (zstd != PTWM_ZSTD_ON_BYTES)
+        best->result.nbytes = UINT64_MAX;
     for (size_t i = 0; i < 2 * spec->n_chains && status == PTWM_OK; i++) {
         const struct ptwm_parsed_chain *chain = &spec->chains[i / 2];
         struct ptwm_encode_spec variant = *spec;
@@ -108,7 +125,9 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
             continue;
         if (spec->method == PTWM_METHOD_MICROSCALE && !spec->chains_are_callers && !ptwm_chain_is_promising(spec, chain))
             continue;
-        status = measure(&variant, chain, try_zstd, &result, error);
+        if (zstd == PTWM_ZSTD_ON_BYTES && !has_planes_of_bytes(spec, chain, variant.no_labels))
+            continue;
+        status = measure(&variant, chain, zstd, &result, error);
         /* What decodes several times as slowly has to be better by more than estimates are exact. */
         if (measure == estimate_chain && (variant.no_labels || ptwm_float_kind_of(chain) == PTWM_FLOAT_NONE))
             result.nbytes += result.nbytes / SLOW_WAY_SHARE;
@@ -141,8 +160,8 @@ static enum ptwm_status write_result(const struct result *result, struct ptwm_ou
  * The same for much data, from pieces of it: the best way if it was no longer than they are, though best->result.nbytes is
  * what all would give. *zstd_helps: whether zstd has a part in that.
  */
-static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, bool try_zstd, struct way *best,
-                                           bool *zstd_helps, struct ptwm_error *error)
+static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, enum ptwm_zstd_use *zstd, struct way *best,
+                                           struct ptwm_error *error)
 {
     /* Whole rows, if they are short, and whole elements of every STANDARD chain of integers. */
     const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= PIECE_NBYTES / PIECE_GRANULE
@@ -160,12 +179,12 @@ static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, 
         memcpy(data + i * piece, spec->data + (spec->nbytes * (2 * i + 1) / (2 * PIECES) - piece / 2) / step * step, piece);
     pieces.data = data;
     pieces.nbytes = PIECES * piece;
-    status = find_best_way(&pieces, try_chain, try_zstd, best, error);
-    *zstd_helps = try_zstd;
-    if (status == PTWM_OK && try_zstd) {
+    status = find_best_way(&pieces, try_chain, *zstd, best, error);
+    if (status == PTWM_OK && *zstd != PTWM_ZSTD_NOWHERE) {
         pieces.no_labels = best->no_labels;
-        status = try_chain(&pieces, &spec->chains[best->chain], false, &without, error);
-        *zstd_helps = best->result.nbytes < without.nbytes - without.nbytes / ZSTD_SHARE;
+        status = try_chain(&pieces, &spec->chains[best->chain], PTWM_ZSTD_NOWHERE, &without, error);
+        if (best->result.nbytes >= without.nbytes - without.nbytes / ZSTD_SHARE)
+            *zstd = PTWM_ZSTD_NOWHERE;
     }
     if (best->result.nbytes < UINT64_MAX)
         best->result.nbytes *= spec->nbytes / pieces.nbytes;
@@ -187,16 +206,39 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
     bool is_beaten = true;
 
     if (is_sampled && !choice.is_hopeless) {
-        status = ptwm_chain_encode(spec, &spec->chains[choice.label], false, &choice, &is_beaten, output, record, error);
+        status = ptwm_chain_encode(spec, &spec->chains[choice.label], PTWM_ZSTD_NOWHERE, &choice, &is_beaten, output, record, error);
         *is_done = status != PTWM_OK || !is_beaten;
         if (*is_done)
             return status;
     }
     /* Of bytes a sample does not show what the classes of rows gain. */
-    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES || ptwm_float_width(ptwm_float_kind_of(&spec->chains[0])) == 1)
-        return find_best_way(spec, estimate_chain, false, best, error);
+    if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES || element_width(spec) == 1)
+        return find_best_way(spec, estimate_chain, PTWM_ZSTD_NOWHERE, best, error);
     best->chain = choice.rival;
     return PTWM_OK;
+}
+
+/*
+ * The best way for few floats. zstd takes longer than all else: it is tried on all planes where it finds something that the
+ * frequencies of bytes do not show, and on bytes where it comes near what is best without.
+ */
+static enum ptwm_status find_way_of_few_floats(const struct ptwm_encode_spec *spec, enum ptwm_zstd_use *zstd, struct way *best,
+                                               struct ptwm_error *error)
+{
+    bool finds_order = ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes);
+    enum ptwm_status status = PTWM_OK;
+    uint64_t with_zstd = 0;
+
+    if (!finds_order)
+        status = ptwm_zstd_estimate(spec, element_width(spec), &with_zstd, &finds_order, error);
+    *zstd = finds_order ? PTWM_ZSTD_EVERYWHERE : PTWM_ZSTD_NOWHERE;
+    if (status == PTWM_OK)
+        status = find_best_way(spec, try_chain, *zstd, best, error);
+    if (status == PTWM_OK && !finds_order && with_zstd - with_zstd / ZSTD_MARGIN < best->result.nbytes) {
+        *zstd = PTWM_ZSTD_ON_BYTES;
+        status = find_best_way(spec, try_chain, *zstd, best, error);
+    }
+    return status;
 }
 
 bool ptwm_asks_for_repetition(enum ptwm_method method, uint64_t nbytes, const struct ptwm_parsed_chain *chain)
@@ -221,34 +263,38 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
         chosen &&
         (thorough || !ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
     const bool by_type = suspicious && !thorough && spec->chains[0].label == NULL && !spec->chains_are_callers;
-    const unsigned width = ptwm_float_width(ptwm_float_kind_of(&spec->chains[0]));
-    bool try_zstd = suspicious && ptwm_zstd_is_available(spec->context->zstd);
+    enum ptwm_zstd_use zstd =
+        suspicious && ptwm_zstd_is_available(spec->context->zstd) ? PTWM_ZSTD_EVERYWHERE : PTWM_ZSTD_NOWHERE;
     struct ptwm_encode_spec variant = *spec, sample = *spec;
     struct way best = { 0, false, { UINT64_MAX, { spec->context->allocator, NULL, 0, 0 }, { 0 } } };
     enum ptwm_status status = PTWM_OK;
     bool is_done = false;
 
-    if (try_zstd && by_type && spec->nbytes > TRY_ALL_NBYTES)
-        status = ptwm_zstd_may_help(spec, 1, &try_zstd, error);
-    else if (try_zstd && !thorough && !spec->chains_are_callers && width > 0 && spec->nbytes >= MIN_PROBED_NBYTES &&
-             spec->nbytes <= TRY_ALL_NBYTES)
-        status = ptwm_zstd_may_help(spec, width, &try_zstd, error);
+    if (zstd != PTWM_ZSTD_NOWHERE && by_type && spec->nbytes > TRY_ALL_NBYTES) {
+        bool helps = true;
+        status = ptwm_zstd_may_help(spec, &helps, error);
+        if (!helps)
+            zstd = PTWM_ZSTD_NOWHERE;
+    }
     if (status != PTWM_OK)
         return status;
     if (!chosen || suspicious || spec->chains_are_callers) {
         if (by_type && spec->nbytes >= MANY_NBYTES)
-            status = find_way_by_pieces(spec, try_zstd, &best, &try_zstd, error);
+            status = find_way_by_pieces(spec, &zstd, &best, error);
+        else if (zstd != PTWM_ZSTD_NOWHERE && !thorough && !spec->chains_are_callers && element_width(spec) > 0 &&
+                 spec->nbytes >= MIN_PROBED_NBYTES && spec->nbytes <= TRY_ALL_NBYTES)
+            status = find_way_of_few_floats(spec, &zstd, &best, error);
         else
-            status = find_best_way(spec, try_chain, try_zstd, &best, error);
+            status = find_best_way(spec, try_chain, zstd, &best, error);
         /* One row over and over: what each chunk says once would be most of the file. */
         if (status == PTWM_OK && chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES &&
             spec->nbytes > spec->chunk_nbytes && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE) {
             variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;
-            status = find_best_way(&variant, try_chain, try_zstd, &best, error);
+            status = find_best_way(&variant, try_chain, zstd, &best, error);
         }
     } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
-        status = find_best_way(&sample, try_chain, false, &best, error);
+        status = find_best_way(&sample, try_chain, PTWM_ZSTD_NOWHERE, &best, error);
     } else {
         status = encode_floats(spec, &best, &is_done, output, record, error);
     }
@@ -256,7 +302,7 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     if (status == PTWM_OK && !is_done)
         status = best.result.encoded.nbytes > 0
                      ? write_result(&best.result, output, record, error)
-                     : ptwm_chain_encode(&variant, &spec->chains[best.chain], try_zstd, NULL, NULL, output, record, error);
+                     : ptwm_chain_encode(&variant, &spec->chains[best.chain], zstd, NULL, NULL, output, record, error);
     ptwm_bytes_release(&best.result.encoded);
     return status;
 }
