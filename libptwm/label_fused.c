@@ -388,9 +388,10 @@ static void choose_kernel(struct fused *f, unsigned kind)
     const enum ptwm_kernel_check check = chunk->low.crc != NULL                               ? PTWM_KERNEL_CRC_LOW
                                          : chunk->rest.crc != NULL || chunk->symbols.crc != NULL ? PTWM_KERNEL_CRC
                                                                                                  : PTWM_KERNEL_NO_CRC;
-
     const bool has_phases = chunk->model->phase != NULL;
-    const ptwm_kernel_function *functions = has_phases ? set->decode_phased[kind] : set->decode[kind];
+    const bool shifts = chunk->model->n_columns > 0 || set->decode[PTWM_KERNEL_NO_SHIFTS][kind][PTWM_KERNEL_NO_CRC] == NULL;
+    const ptwm_kernel_function *functions =
+        set->decode[has_phases ? PTWM_KERNEL_PHASES : shifts ? PTWM_KERNEL_SHIFTS : PTWM_KERNEL_NO_SHIFTS][kind];
 
     f->decode = functions[check];
     f->decode_unchecked = functions[PTWM_KERNEL_NO_CRC];

@@ -61,6 +61,14 @@ enum ptwm_kernel_check {
     PTWM_N_KERNEL_CHECKS
 };
 
+/* What a model says of columns. */
+enum ptwm_kernel_columns {
+    PTWM_KERNEL_NO_SHIFTS,
+    PTWM_KERNEL_SHIFTS,
+    PTWM_KERNEL_PHASES, /* and shifts */
+    PTWM_N_KERNEL_COLUMNS
+};
+
 enum {
     PTWM_KERNEL_BLOCK = 512,
     PTWM_KERNEL_LANES = 128,
@@ -140,14 +148,15 @@ struct ptwm_kernel_job {
  */
 typedef size_t (*ptwm_kernel_function)(struct ptwm_kernel_job *job, size_t n_blocks);
 
-/* The kernels of an instruction set. Where a checking one is NULL, the driver computes CRCs behind the plain one. */
+/*
+ * The kernels of an instruction set. Where a checking one is NULL, the driver computes CRCs behind the plain one. Where there
+ * are none without shifts, those with shifts serve, of zeros; where there are none for phases, no model has them.
+ */
 struct ptwm_kernel_set {
     /* n_phases: 1 or 2, tables for each class. position: of the symbol in the unit. */
     void (*build_tables)(union ptwm_kernel_tables *tables, const struct ptwm_label_set *set, unsigned n_phases,
                          unsigned position);
-    ptwm_kernel_function decode[PTWM_N_KERNEL_KINDS][PTWM_N_KERNEL_CHECKS];
-    /* The same for models with phases, of the kinds that ptwm_kernel_has_phases names. */
-    ptwm_kernel_function decode_phased[PTWM_N_KERNEL_KINDS][PTWM_N_KERNEL_CHECKS];
+    ptwm_kernel_function decode[PTWM_N_KERNEL_COLUMNS][PTWM_N_KERNEL_KINDS][PTWM_N_KERNEL_CHECKS];
 };
 
 /* What a kind makes of a block. */

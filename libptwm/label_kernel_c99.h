@@ -189,20 +189,22 @@ INSTANCE(rest2_phased_c99, PTWM_KERNEL_REST2, true, 1, 6)
 static const struct ptwm_kernel_set ptwm_kernels_c99 = {
     build_tables_scalar,
     {
-        { rest7_c99, NULL, NULL },
-        { rest8_c99, NULL, NULL },
-        { rest7_low_c99, NULL, NULL },
-        { rest8_low_c99, NULL, NULL },
-        { rest10_c99, NULL, NULL },
-        { rest3_c99, NULL, NULL },
-        { rest2_c99, NULL, NULL },
-        { int8_c99, NULL, NULL },
-    },
-    {
-        [PTWM_KERNEL_REST7] = { rest7_phased_c99, NULL, NULL },
-        [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_c99, NULL, NULL },
-        [PTWM_KERNEL_REST10] = { rest10_phased_c99, NULL, NULL },
-        [PTWM_KERNEL_REST3] = { rest3_phased_c99, NULL, NULL },
-        [PTWM_KERNEL_REST2] = { rest2_phased_c99, NULL, NULL },
+        [PTWM_KERNEL_SHIFTS] = {
+            { rest7_c99, NULL, NULL },
+            { rest8_c99, NULL, NULL },
+            { rest7_low_c99, NULL, NULL },
+            { rest8_low_c99, NULL, NULL },
+            { rest10_c99, NULL, NULL },
+            { rest3_c99, NULL, NULL },
+            { rest2_c99, NULL, NULL },
+            { int8_c99, NULL, NULL },
+        },
+        [PTWM_KERNEL_PHASES] = {
+            [PTWM_KERNEL_REST7] = { rest7_phased_c99, NULL, NULL },
+            [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_c99, NULL, NULL },
+            [PTWM_KERNEL_REST10] = { rest10_phased_c99, NULL, NULL },
+            [PTWM_KERNEL_REST3] = { rest3_phased_c99, NULL, NULL },
+            [PTWM_KERNEL_REST2] = { rest2_phased_c99, NULL, NULL },
+        },
     },
 };

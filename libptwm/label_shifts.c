@@ -9,7 +9,8 @@ enum {
     SHIFT_WINDOW = PTWM_SHIFT_WINDOW,
     MAX_ROWS = 256, /* of a sample: a column's mean is then known to a fraction of a symbol */
     MAX_SAMPLED_ELEMENTS = 1 << 20,
-    COUNTED_ELEMENTS = 1 << 13 /* for the question whether shifts pay */
+    COUNTED_ELEMENTS = 1 << 13, /* for the question whether shifts pay */
+    MIN_GAIN = 2000             /* one part in so many of all that is stored: adding shifts takes 4 % of decoding */
 };
 
 /* ------------------------------------------------------------------------------------------------- the sample */
@@ -146,9 +147,10 @@ static enum ptwm_status find(const struct ptwm_allocator *allocator, const struc
     const size_t n_sampled = ptwm_label_sample_rows(n_rows, n_columns);
     const size_t skip = (size_t)((uint64_t)n_sampled * n_columns / COUNTED_ELEMENTS) + 1;
     const uint64_t n_counted = count_rows(symbols, n_sampled, skip, n_columns, search->bits, NULL, s->plain);
-    const uint64_t before = ptwm_entropy_fixed(s->plain, n_bins);
+    const uint64_t before = ptwm_entropy_fixed(s->plain, n_bins), n = (uint64_t)n_rows * n_columns;
+    const uint64_t other_bits = (uint64_t)search->other_bits * PTWM_LOG2_ONE; /* of an element, as all entropies here */
     uint32_t first = find_shift_window(s->plain, n_bins);
-    uint64_t after = before, own, element_bits;
+    uint64_t after = before, element_bits;
 
     /* Zeros, of pruned weights for one, say nothing about a column's scale. */
     first += first == 0 && s->plain[0] > s->plain[1] ? 1 : 0;
@@ -156,10 +158,13 @@ static enum ptwm_status find(const struct ptwm_allocator *allocator, const struc
     if (find_column_shifts(s->sums, s->counts, n_columns, search->step, s->difference, search->shift)) {
         (void)count_rows(symbols, n_sampled, skip, n_columns, search->bits, search->shift, s->shifted);
         after = ptwm_entropy_fixed(s->shifted, n_bins);
-        own = 8 * ptwm_label_shifts_nbytes(search->shift, n_columns);
-        search->pays = after < before && (before - after) / PTWM_LOG2_ONE * n_rows * n_columns / n_counted > own;
+        if (after < before) {
+            const uint64_t gain = (before - after) / PTWM_LOG2_ONE * n / n_counted;
+            const uint64_t all = (after / n_counted + other_bits) * n / PTWM_LOG2_ONE;
+            search->pays = gain > 8 * ptwm_label_shifts_nbytes(search->shift, n_columns) + all / MIN_GAIN;
+        }
     }
-    element_bits = (search->pays ? after : before) / n_counted + (uint64_t)search->other_bits * PTWM_LOG2_ONE;
+    element_bits = (search->pays ? after : before) / n_counted + other_bits;
     if (!ptwm_label_phases_may_pay(s->difference, element_bits, search))
         return PTWM_OK;
     return ptwm_label_find_sampled_phases(allocator, symbols, first, s->difference, element_bits, search);

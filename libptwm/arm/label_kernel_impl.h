@@ -317,20 +317,22 @@ INSTANCE(rest2_phased_neon, PTWM_KERNEL_REST2, true)
 static const struct ptwm_kernel_set ptwm_kernels_neon = {
     build_tables8,
     {
-        { rest7_neon, NULL, NULL },
-        { rest8_neon, NULL, NULL },
-        { rest7_low_neon, NULL, NULL },
-        { rest8_low_neon, NULL, NULL },
-        { rest10_neon, NULL, NULL },
-        { rest3_neon, NULL, NULL },
-        { rest2_neon, NULL, NULL },
-        { int8_neon, NULL, NULL },
-    },
-    {
-        [PTWM_KERNEL_REST7] = { rest7_phased_neon, NULL, NULL },
-        [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_neon, NULL, NULL },
-        [PTWM_KERNEL_REST10] = { rest10_phased_neon, NULL, NULL },
-        [PTWM_KERNEL_REST3] = { rest3_phased_neon, NULL, NULL },
-        [PTWM_KERNEL_REST2] = { rest2_phased_neon, NULL, NULL },
+        [PTWM_KERNEL_SHIFTS] = {
+            { rest7_neon, NULL, NULL },
+            { rest8_neon, NULL, NULL },
+            { rest7_low_neon, NULL, NULL },
+            { rest8_low_neon, NULL, NULL },
+            { rest10_neon, NULL, NULL },
+            { rest3_neon, NULL, NULL },
+            { rest2_neon, NULL, NULL },
+            { int8_neon, NULL, NULL },
+        },
+        [PTWM_KERNEL_PHASES] = {
+            [PTWM_KERNEL_REST7] = { rest7_phased_neon, NULL, NULL },
+            [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_neon, NULL, NULL },
+            [PTWM_KERNEL_REST10] = { rest10_phased_neon, NULL, NULL },
+            [PTWM_KERNEL_REST3] = { rest3_phased_neon, NULL, NULL },
+            [PTWM_KERNEL_REST2] = { rest2_phased_neon, NULL, NULL },
+        },
     },
 };

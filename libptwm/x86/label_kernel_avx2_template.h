@@ -253,11 +253,18 @@ TARGET_AVX2 PTWM_INLINE void put_out_avx2(const struct context_avx2 *c, uint8_t 
         _mm256_storeu_si256((__m256i *)(void *)out, x);
 }
 
-/* Stores 16 elements from number i of the block on: the rest where mask is set, elsewhere symbols and shifts. */
-TARGET_AVX2 PTWM_INLINE void put_avx2(const struct context_avx2 *c, enum ptwm_kernel_kind kind, size_t i, __m256i mask,
-                                      __m256i rest, __m256i symbols)
+/*
+ * Stores 16 elements from number i of the block on: the rest where mask is set, elsewhere symbols and shifts. A symbol has no
+ * bits there, but a sum with a shift may.
+ */
+TARGET_AVX2 PTWM_INLINE void put_avx2(const struct context_avx2 *c, enum ptwm_kernel_kind kind,
+                                      enum ptwm_kernel_columns columns, size_t i, __m256i mask, __m256i rest,
+                                      __m256i symbols)
 {
-    const __m256i units = select_avx2(mask, rest, _mm256_add_epi16(symbols, load_avx2(c->shifts + 2 * i)));
+    const __m256i units =
+        columns == PTWM_KERNEL_NO_SHIFTS
+            ? _mm256_or_si256(_mm256_and_si256(mask, rest), symbols)
+            : select_avx2(mask, rest, _mm256_add_epi16(symbols, load_avx2(c->shifts + 2 * i)));
 
     if (kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW) {
         const __m256i low = load_avx2(c->low_plane + 2 * i);
@@ -276,8 +283,8 @@ TARGET_AVX2 PTWM_INLINE __m256i swap_bytes_avx2(__m256i x)
 }
 
 /* Pair number pair of a block with 7 or 8 bits of rest: 64 elements whose rests share 32 words. */
-TARGET_AVX2 PTWM_INLINE void pair_rest78_avx2(struct context_avx2 *c, enum ptwm_kernel_kind kind, size_t pair,
-                                              const __m256i symbols[4])
+TARGET_AVX2 PTWM_INLINE void pair_rest78_avx2(struct context_avx2 *c, enum ptwm_kernel_kind kind,
+                                              enum ptwm_kernel_columns columns, size_t pair, const __m256i symbols[4])
 {
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     const __m256i mask = _mm256_set1_epi16((short)(is_7 ? 0x803F : 0x807F));
@@ -285,8 +292,8 @@ TARGET_AVX2 PTWM_INLINE void pair_rest78_avx2(struct context_avx2 *c, enum ptwm_
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++) {
         const __m256i rest = load_avx2(c->rest + 64 * pair + 32 * i);
-        put_avx2(c, kind, 64 * pair + 16 * i, mask, rest, symbols[i]);
-        put_avx2(c, kind, 64 * pair + 32 + 16 * i, mask, swap_bytes_avx2(rest), symbols[2 + i]);
+        put_avx2(c, kind, columns, 64 * pair + 16 * i, mask, rest, symbols[i]);
+        put_avx2(c, kind, columns, 64 * pair + 32 + 16 * i, mask, swap_bytes_avx2(rest), symbols[2 + i]);
         if (is_7)
             c->spread[i] = _mm256_or_si256(_mm256_srli_epi16(c->spread[i], 1),
                                            _mm256_and_si256(rest, _mm256_set1_epi16(0x4040)));
@@ -295,6 +302,7 @@ TARGET_AVX2 PTWM_INLINE void pair_rest78_avx2(struct context_avx2 *c, enum ptwm_
 
 /* The last pair with 7 bits of rest, which the others carried. */
 TARGET_AVX2 PTWM_INLINE void last_pair_rest7_avx2(struct context_avx2 *c, enum ptwm_kernel_kind kind,
+                                                  enum ptwm_kernel_columns columns,
                                                   const __m256i symbols[4])
 {
     const __m256i mask = _mm256_set1_epi16((short)0x803F), mantissa = _mm256_set1_epi16(0x3F);
@@ -302,14 +310,15 @@ TARGET_AVX2 PTWM_INLINE void last_pair_rest7_avx2(struct context_avx2 *c, enum p
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++) {
         const __m256i x = c->spread[i];
-        put_avx2(c, kind, 448 + 16 * i, mask, select_avx2(mantissa, x, _mm256_slli_epi16(x, 9)), symbols[i]);
-        put_avx2(c, kind, 480 + 16 * i, mask,
+        put_avx2(c, kind, columns, 448 + 16 * i, mask, select_avx2(mantissa, x, _mm256_slli_epi16(x, 9)), symbols[i]);
+        put_avx2(c, kind, columns, 480 + 16 * i, mask,
                  select_avx2(mantissa, _mm256_srli_epi16(x, 8), _mm256_slli_epi16(x, 1)), symbols[2 + i]);
     }
 }
 
 /* A pair of a block with 10 bits of rest. is_last: of the four that share spread. */
-TARGET_AVX2 PTWM_INLINE void pair_rest10_avx2(struct context_avx2 *c, size_t pair, bool is_last, const __m256i symbols[4])
+TARGET_AVX2 PTWM_INLINE void pair_rest10_avx2(struct context_avx2 *c, enum ptwm_kernel_columns columns, size_t pair,
+                                              bool is_last, const __m256i symbols[4])
 {
     const __m256i mask = _mm256_set1_epi16((short)0x81FF), byte = _mm256_set1_epi16(0xFF);
 
@@ -317,11 +326,11 @@ TARGET_AVX2 PTWM_INLINE void pair_rest10_avx2(struct context_avx2 *c, size_t pai
     for (unsigned i = 0; i < 2; i++) {
         const __m256i rest = load_avx2(c->rest + 128 + 64 * pair + 32 * i);
         __m256i x = c->spread[i];
-        put_avx2(c, PTWM_KERNEL_REST10, 64 * pair + 16 * i, mask, select_avx2(byte, rest, x), symbols[i]);
+        put_avx2(c, PTWM_KERNEL_REST10, columns, 64 * pair + 16 * i, mask, select_avx2(byte, rest, x), symbols[i]);
         x = _mm256_add_epi16(x, x);
         if (is_last) /* the eighth vector's bits have come to 7 and 8 */
             x = _mm256_or_si256(_mm256_and_si256(x, _mm256_set1_epi16(0x100)), _mm256_slli_epi16(x, 8));
-        put_avx2(c, PTWM_KERNEL_REST10, 64 * pair + 32 + 16 * i, mask,
+        put_avx2(c, PTWM_KERNEL_REST10, columns, 64 * pair + 32 + 16 * i, mask,
                  select_avx2(byte, _mm256_srli_epi16(rest, 8), x), symbols[2 + i]);
         c->spread[i] = _mm256_add_epi16(x, x);
     }
@@ -372,16 +381,16 @@ TARGET_AVX2 PTWM_INLINE void bytes_rest3_avx2(struct context_avx2 *c, enum ptwm_
 
 /* The step and the CRCs' share of pair number pair of a block. is_odd: pair % 2, as a constant. */
 TARGET_AVX2 PTWM_INLINE void pair_avx2(struct context_avx2 *c, struct ptwm_kernel_job *job, const uint8_t *classes,
-                                       enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, bool has_phases,
+                                       enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, enum ptwm_kernel_columns columns,
                                        unsigned rest_bits, size_t pair, bool is_odd, __m256i symbols[4])
 {
-    const size_t lanes = is_odd ? 64 : 0, n_phases = has_phases ? 2 : 1;
+    const size_t lanes = is_odd ? 64 : 0, n_phases = columns == PTWM_KERNEL_PHASES ? 2 : 1;
     const uint8_t *shifts = c->shifts + (ptwm_kernel_is_bytes(kind) ? 64 : 128) * pair;
 
     prefetch_pair(check == PTWM_KERNEL_NO_CRC ? c->words : c->crc.next, c->rest, c->low_plane, rest_bits,
                   kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, pair);
     c->words = step_avx2(job->high + lanes, job->low + lanes, &job->tables.of8[n_phases * classes[pair / 2]],
-                         has_phases ? shifts : NULL, c->words, kind, symbols);
+                         columns == PTWM_KERNEL_PHASES ? shifts : NULL, c->words, kind, symbols);
     crc_of_pair(&c->crc, check, rest_bits, c->rest, check == PTWM_KERNEL_CRC_LOW ? c->low_plane : NULL, pair, is_odd);
 }
 
@@ -391,7 +400,7 @@ TARGET_AVX2 PTWM_INLINE void pair_avx2(struct context_avx2 *c, struct ptwm_kerne
  * which take twice the instructions, loops are as fast, and a third of the code.
  */
 TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kernel_job *job, const uint8_t *classes,
-                                        enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, bool has_phases)
+                                        enum ptwm_kernel_kind kind, enum ptwm_kernel_check check, enum ptwm_kernel_columns columns)
 {
     __m256i symbols[4];
 
@@ -400,44 +409,44 @@ TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kern
     case PTWM_KERNEL_REST8_LOW:
         PTWM_UNROLL(8)
         for (size_t pair = 0; pair < 8; pair++) {
-            pair_avx2(c, job, classes, kind, check, has_phases, 8, pair, pair % 2, symbols);
-            pair_rest78_avx2(c, kind, pair, symbols);
+            pair_avx2(c, job, classes, kind, check, columns, 8, pair, pair % 2, symbols);
+            pair_rest78_avx2(c, kind, columns, pair, symbols);
         }
         break;
     case PTWM_KERNEL_REST7:
     case PTWM_KERNEL_REST7_LOW:
         c->spread[0] = c->spread[1] = _mm256_setzero_si256();
-        if (has_phases) {
+        if (columns == PTWM_KERNEL_PHASES) {
             for (size_t group = 0; group < 4; group++) {
-                pair_avx2(c, job, classes, kind, check, has_phases, 7, 2 * group, false, symbols);
-                pair_rest78_avx2(c, kind, 2 * group, symbols);
-                pair_avx2(c, job, classes, kind, check, has_phases, 7, 2 * group + 1, true, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 7, 2 * group, false, symbols);
+                pair_rest78_avx2(c, kind, columns, 2 * group, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 7, 2 * group + 1, true, symbols);
                 if (group < 3)
-                    pair_rest78_avx2(c, kind, 2 * group + 1, symbols);
+                    pair_rest78_avx2(c, kind, columns, 2 * group + 1, symbols);
             }
-            last_pair_rest7_avx2(c, kind, symbols);
+            last_pair_rest7_avx2(c, kind, columns, symbols);
             break;
         }
         PTWM_UNROLL(7)
         for (size_t pair = 0; pair < 7; pair++) {
-            pair_avx2(c, job, classes, kind, check, has_phases, 7, pair, pair % 2, symbols);
-            pair_rest78_avx2(c, kind, pair, symbols);
+            pair_avx2(c, job, classes, kind, check, columns, 7, pair, pair % 2, symbols);
+            pair_rest78_avx2(c, kind, columns, pair, symbols);
         }
-        pair_avx2(c, job, classes, kind, check, has_phases, 7, 7, true, symbols);
-        last_pair_rest7_avx2(c, kind, symbols);
+        pair_avx2(c, job, classes, kind, check, columns, 7, 7, true, symbols);
+        last_pair_rest7_avx2(c, kind, columns, symbols);
         break;
     case PTWM_KERNEL_REST10:
-        if (has_phases) {
+        if (columns == PTWM_KERNEL_PHASES) {
             c->spread[0] = c->spread[1] = _mm256_setzero_si256();
             for (size_t group = 0; group < 4; group++) {
                 if (group % 2 == 0) {
                     c->spread[0] = load_avx2(c->rest + 32 * group);
                     c->spread[1] = load_avx2(c->rest + 32 * group + 32);
                 }
-                pair_avx2(c, job, classes, kind, check, has_phases, 10, 2 * group, false, symbols);
-                pair_rest10_avx2(c, 2 * group, false, symbols);
-                pair_avx2(c, job, classes, kind, check, has_phases, 10, 2 * group + 1, true, symbols);
-                pair_rest10_avx2(c, 2 * group + 1, group % 2 == 1, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 10, 2 * group, false, symbols);
+                pair_rest10_avx2(c, columns, 2 * group, false, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 10, 2 * group + 1, true, symbols);
+                pair_rest10_avx2(c, columns, 2 * group + 1, group % 2 == 1, symbols);
             }
             break;
         }
@@ -447,58 +456,58 @@ TARGET_AVX2 PTWM_INLINE void block_avx2(struct context_avx2 *c, struct ptwm_kern
                 c->spread[0] = load_avx2(c->rest + 16 * pair);
                 c->spread[1] = load_avx2(c->rest + 16 * pair + 32);
             }
-            pair_avx2(c, job, classes, kind, check, has_phases, 10, pair, pair % 2, symbols);
-            pair_rest10_avx2(c, pair, pair % 4 == 3, symbols);
+            pair_avx2(c, job, classes, kind, check, columns, 10, pair, pair % 2, symbols);
+            pair_rest10_avx2(c, columns, pair, pair % 4 == 3, symbols);
         }
         break;
     case PTWM_KERNEL_REST2:
-        if (has_phases) {
+        if (columns == PTWM_KERNEL_PHASES) {
             for (unsigned group = 0; group < 4; group++) {
-                pair_avx2(c, job, classes, kind, check, has_phases, 2, 2 * group, false, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 2, 2 * group, false, symbols);
                 bytes_rest2_avx2(c, 2 * group, symbols);
-                pair_avx2(c, job, classes, kind, check, has_phases, 2, 2 * group + 1, true, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 2, 2 * group + 1, true, symbols);
                 bytes_rest2_avx2(c, 2 * group + 1, symbols);
             }
             break;
         }
         PTWM_UNROLL(8)
         for (unsigned v = 0; v < 8; v++) {
-            pair_avx2(c, job, classes, kind, check, has_phases, 2, v, v % 2, symbols);
+            pair_avx2(c, job, classes, kind, check, columns, 2, v, v % 2, symbols);
             bytes_rest2_avx2(c, v, symbols);
         }
         break;
     default:
-        if (has_phases) {
+        if (columns == PTWM_KERNEL_PHASES) {
             static const enum place_rest3 places[] = { REST3_OUTER, REST3_OUTER, REST3_OUTER,    REST3_INNER,
                                                        REST3_INNER, REST3_INNER, REST3_MIDDLE_6, REST3_MIDDLE_7 };
             for (size_t group = 0; group < 4; group++) {
-                pair_avx2(c, job, classes, kind, check, has_phases, 3, 2 * group, false, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 3, 2 * group, false, symbols);
                 bytes_rest3_avx2(c, kind, places[2 * group], 2 * group, symbols);
-                pair_avx2(c, job, classes, kind, check, has_phases, 3, 2 * group + 1, true, symbols);
+                pair_avx2(c, job, classes, kind, check, columns, 3, 2 * group + 1, true, symbols);
                 bytes_rest3_avx2(c, kind, places[2 * group + 1], 2 * group + 1, symbols);
             }
             break;
         }
         PTWM_UNROLL(3)
         for (size_t v = 0; v < 3; v++) {
-            pair_avx2(c, job, classes, kind, check, has_phases, 3, v, v % 2, symbols);
+            pair_avx2(c, job, classes, kind, check, columns, 3, v, v % 2, symbols);
             bytes_rest3_avx2(c, kind, REST3_OUTER, v, symbols);
         }
         PTWM_UNROLL(6)
         for (size_t v = 3; v < 6; v++) {
-            pair_avx2(c, job, classes, kind, check, has_phases, 3, v, v % 2, symbols);
+            pair_avx2(c, job, classes, kind, check, columns, 3, v, v % 2, symbols);
             bytes_rest3_avx2(c, kind, REST3_INNER, v, symbols);
         }
-        pair_avx2(c, job, classes, kind, check, has_phases, 3, 6, false, symbols);
+        pair_avx2(c, job, classes, kind, check, columns, 3, 6, false, symbols);
         bytes_rest3_avx2(c, kind, REST3_MIDDLE_6, 6, symbols);
-        pair_avx2(c, job, classes, kind, check, has_phases, 3, 7, true, symbols);
+        pair_avx2(c, job, classes, kind, check, columns, 3, 7, true, symbols);
         bytes_rest3_avx2(c, kind, REST3_MIDDLE_7, 7, symbols);
         break;
     }
 }
 
 TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind,
-                                           enum ptwm_kernel_check check, bool has_phases)
+                                           enum ptwm_kernel_check check, enum ptwm_kernel_columns columns)
 {
     const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
     const uint8_t *classes = job->group_class;
@@ -513,7 +522,7 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
     crc_begin(&c.crc, job);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
-        block_avx2(&c, job, classes, kind, check, has_phases);
+        block_avx2(&c, job, classes, kind, check, columns);
         crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), check == PTWM_KERNEL_CRC_LOW);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;

@@ -124,16 +124,20 @@ TARGET_AVX512 PTWM_INLINE void phased_step_avx512(struct context_avx512 *c, cons
 }
 #undef LOOK_UP_AVX512
 
-/* Either, with the shifts of group g of the block added. */
+/* Either, with the shifts of group g of the block added if there are any. */
 TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                   bool has_phases, size_t g, __m512i symbols[4])
+                                                   enum ptwm_kernel_columns columns, size_t g, __m512i symbols[4])
 {
     __m512i shifts[4];
 
+    if (columns == PTWM_KERNEL_NO_SHIFTS) {
+        step_avx512(c, table, symbols);
+        return;
+    }
     PTWM_UNROLL(4)
     for (unsigned l = 0; l < 4; l++)
         shifts[l] = _mm512_loadu_si512(c->shifts + 256 * g + 64 * l);
-    if (has_phases)
+    if (columns == PTWM_KERNEL_PHASES)
         phased_step_avx512(c, table, shifts, symbols);
     else
         step_avx512(c, table, symbols);
@@ -144,7 +148,7 @@ TARGET_AVX512 PTWM_INLINE void shifted_step_avx512(struct context_avx512 *c, con
 
 /* The same for bytes, without the shifts: a phase is bit 0 of an element's, and even elements come before odd ones. */
 TARGET_AVX512 PTWM_INLINE void bytes_step_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                 bool has_phases, size_t g, __m512i symbols[4])
+                                                 enum ptwm_kernel_columns columns, size_t g, __m512i symbols[4])
 {
     __m512i phase[4];
 
@@ -154,7 +158,7 @@ TARGET_AVX512 PTWM_INLINE void bytes_step_avx512(struct context_avx512 *c, const
         phase[2 * l] = _mm512_slli_epi16(shifts, 5);
         phase[2 * l + 1] = _mm512_srli_epi16(shifts, 3);
     }
-    if (has_phases)
+    if (columns == PTWM_KERNEL_PHASES)
         phased_step_avx512(c, table, phase, symbols);
     else
         step_avx512(c, table, symbols);
@@ -295,13 +299,13 @@ TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum p
 /* Group g of a block with 7 or 8 bits of rest; is_last if it is the last with 7. */
 TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
                                                    enum ptwm_kernel_kind kind, enum ptwm_kernel_check check,
-                                                   bool has_phases, size_t g, bool is_last)
+                                                   enum ptwm_kernel_columns columns, size_t g, bool is_last)
 {
     const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     __m512i symbols[4];
 
     accompany_avx512(c, check, is_7 ? 7 : 8, kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, g);
-    shifted_step_avx512(c, table, has_phases, g, symbols);
+    shifted_step_avx512(c, table, columns, g, symbols);
     pair_rest78_avx512(c, kind, check, 4 * g, symbols);
     if (is_last)
         last_pair_rest7_avx512(c, kind, check, symbols + 2);
@@ -311,7 +315,7 @@ TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, con
 
 /* Group g of a block with 10 bits of rest; g % 2 = odd. */
 TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
-                                                   enum ptwm_kernel_check check, bool has_phases, size_t g,
+                                                   enum ptwm_kernel_check check, enum ptwm_kernel_columns columns, size_t g,
                                                    unsigned odd)
 {
     __m512i symbols[4];
@@ -319,7 +323,7 @@ TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, con
     accompany_avx512(c, check, 10, false, g);
     if (!odd)
         c->spread = _mm512_loadu_si512(c->rest + 32 * g);
-    shifted_step_avx512(c, table, has_phases, g, symbols);
+    shifted_step_avx512(c, table, columns, g, symbols);
     pair_rest10_avx512(c, 2 * odd, 4 * g, symbols);
     pair_rest10_avx512(c, 2 * odd + 1, 4 * g + 2, symbols + 2);
 }
@@ -327,12 +331,12 @@ TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, con
 /* Group g of a block of bytes. */
 TARGET_AVX512 PTWM_INLINE void group_bytes_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *table,
                                                   enum ptwm_kernel_kind kind, enum ptwm_kernel_check check,
-                                                  bool has_phases, unsigned g)
+                                                  enum ptwm_kernel_columns columns, unsigned g)
 {
     __m512i symbols[4];
 
     accompany_avx512(c, check, kind == PTWM_KERNEL_REST2 ? 2 : 3, false, g);
-    bytes_step_avx512(c, table, has_phases, g, symbols);
+    bytes_step_avx512(c, table, columns, g, symbols);
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++)
         if (kind == PTWM_KERNEL_REST2)
@@ -346,39 +350,39 @@ TARGET_AVX512 PTWM_INLINE void group_bytes_avx512(struct context_avx512 *c, cons
 /* One block. classes: of its groups. Loops where groups are alike, so that the instances stay small. */
 TARGET_AVX512 PTWM_INLINE void block_avx512(struct context_avx512 *c, const struct ptwm_kernel_table16 *tables,
                                             const uint8_t *classes, enum ptwm_kernel_kind kind,
-                                            enum ptwm_kernel_check check, bool has_phases)
+                                            enum ptwm_kernel_check check, enum ptwm_kernel_columns columns)
 {
-    const size_t n_phases = has_phases ? 2 : 1;
+    const size_t n_phases = columns == PTWM_KERNEL_PHASES ? 2 : 1;
 
     switch (kind) {
     case PTWM_KERNEL_REST8:
     case PTWM_KERNEL_REST8_LOW:
         for (size_t g = 0; g < 4; g++)
-            group_rest78_avx512(c, &tables[n_phases * classes[g]], kind, check, has_phases, g, false);
+            group_rest78_avx512(c, &tables[n_phases * classes[g]], kind, check, columns, g, false);
         break;
     case PTWM_KERNEL_REST7:
     case PTWM_KERNEL_REST7_LOW:
         c->spread = _mm512_setzero_si512();
         for (size_t g = 0; g < 3; g++)
-            group_rest78_avx512(c, &tables[n_phases * classes[g]], kind, check, has_phases, g, false);
-        group_rest78_avx512(c, &tables[n_phases * classes[3]], kind, check, has_phases, 3, true);
+            group_rest78_avx512(c, &tables[n_phases * classes[g]], kind, check, columns, g, false);
+        group_rest78_avx512(c, &tables[n_phases * classes[3]], kind, check, columns, 3, true);
         break;
     case PTWM_KERNEL_REST10:
         for (size_t g = 0; g < 4; g += 2) {
-            group_rest10_avx512(c, &tables[n_phases * classes[g]], check, has_phases, g, 0);
-            group_rest10_avx512(c, &tables[n_phases * classes[g + 1]], check, has_phases, g + 1, 1);
+            group_rest10_avx512(c, &tables[n_phases * classes[g]], check, columns, g, 0);
+            group_rest10_avx512(c, &tables[n_phases * classes[g + 1]], check, columns, g + 1, 1);
         }
         break;
     default:
         PTWM_UNROLL(4)
         for (unsigned g = 0; g < 4; g++)
-            group_bytes_avx512(c, &tables[n_phases * classes[g]], kind, check, has_phases, g);
+            group_bytes_avx512(c, &tables[n_phases * classes[g]], kind, check, columns, g);
         break;
     }
 }
 
 TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size_t n_blocks, enum ptwm_kernel_kind kind,
-                                               enum ptwm_kernel_check check, bool has_phases)
+                                               enum ptwm_kernel_check check, enum ptwm_kernel_columns columns)
 {
     const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
     const struct ptwm_kernel_table16 *tables = job->tables.of16;
@@ -401,7 +405,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
         c.low_crc = crc32c_expand_512(job->low_crc);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
-        block_avx512(&c, tables, classes, kind, check, has_phases);
+        block_avx512(&c, tables, classes, kind, check, columns);
         crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), false);
         classes += PTWM_KERNEL_GROUPS;
         c.rest += shape.rest_nbytes;

@@ -165,61 +165,68 @@ static const uint16_t interleave_avx512[2][32] PTWM_ALIGNED(64) = {
 
 #include "label_kernel_avx512_template.h"
 
-#define INSTANCE(target, isa, name, kind, check, has_phases)                                                       \
-    target static size_t name##_##isa(struct ptwm_kernel_job *job, size_t n_blocks)                               \
+/* The instances of a body: without CRCs, with them, and of elements with a low plane also with that plane's. */
+#define NAME(kind, columns, check, isa) kind##_##columns##_##check##_##isa
+#define INSTANCE(target, isa, kind, columns, check)                                                               \
+    target static size_t NAME(kind, columns, check, isa)(struct ptwm_kernel_job * job, size_t n_blocks)           \
     {                                                                                                             \
-        return decode_##isa(job, n_blocks, kind, check, has_phases);                                              \
+        return decode_##isa(job, n_blocks, PTWM_KERNEL_##kind, PTWM_KERNEL_##check, PTWM_KERNEL_##columns);       \
     }
+#define BOTH(target, isa, kind, columns)                                                                          \
+    INSTANCE(target, isa, kind, columns, NO_CRC)                                                                  \
+    INSTANCE(target, isa, kind, columns, CRC)
+#define THREE(target, isa, kind, columns)                                                                         \
+    BOTH(target, isa, kind, columns)                                                                              \
+    INSTANCE(target, isa, kind, columns, CRC_LOW)
 #define INSTANCES(target, isa)                                                                                    \
-    INSTANCE(target, isa, rest7, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC, false)                                    \
-    INSTANCE(target, isa, rest7_crc, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC, false)                                   \
-    INSTANCE(target, isa, rest8, PTWM_KERNEL_REST8, PTWM_KERNEL_NO_CRC, false)                                    \
-    INSTANCE(target, isa, rest8_crc, PTWM_KERNEL_REST8, PTWM_KERNEL_CRC, false)                                   \
-    INSTANCE(target, isa, rest7_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC, false)                            \
-    INSTANCE(target, isa, rest7_low_crc, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC, false)                           \
-    INSTANCE(target, isa, rest7_low_crc_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW, false)                   \
-    INSTANCE(target, isa, rest8_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_NO_CRC, false)                            \
-    INSTANCE(target, isa, rest8_low_crc, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC, false)                           \
-    INSTANCE(target, isa, rest8_low_crc_low, PTWM_KERNEL_REST8_LOW, PTWM_KERNEL_CRC_LOW, false)                   \
-    INSTANCE(target, isa, rest10, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC, false)                                  \
-    INSTANCE(target, isa, rest10_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC, false)                                 \
-    INSTANCE(target, isa, rest3, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC, false)                                    \
-    INSTANCE(target, isa, rest3_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC, false)                                   \
-    INSTANCE(target, isa, rest2, PTWM_KERNEL_REST2, PTWM_KERNEL_NO_CRC, false)                                    \
-    INSTANCE(target, isa, rest2_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC, false)                                   \
-    INSTANCE(target, isa, int8, PTWM_KERNEL_INT8, PTWM_KERNEL_NO_CRC, false)                                      \
-    INSTANCE(target, isa, int8_crc, PTWM_KERNEL_INT8, PTWM_KERNEL_CRC, false)                                     \
-    INSTANCE(target, isa, rest7_phased, PTWM_KERNEL_REST7, PTWM_KERNEL_NO_CRC, true)                              \
-    INSTANCE(target, isa, rest7_phased_crc, PTWM_KERNEL_REST7, PTWM_KERNEL_CRC, true)                             \
-    INSTANCE(target, isa, rest7_low_phased, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_NO_CRC, true)                      \
-    INSTANCE(target, isa, rest7_low_phased_crc, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC, true)                     \
-    INSTANCE(target, isa, rest7_low_phased_crc_low, PTWM_KERNEL_REST7_LOW, PTWM_KERNEL_CRC_LOW, true)             \
-    INSTANCE(target, isa, rest10_phased, PTWM_KERNEL_REST10, PTWM_KERNEL_NO_CRC, true)                            \
-    INSTANCE(target, isa, rest10_phased_crc, PTWM_KERNEL_REST10, PTWM_KERNEL_CRC, true)                           \
-    INSTANCE(target, isa, rest3_phased, PTWM_KERNEL_REST3, PTWM_KERNEL_NO_CRC, true)                              \
-    INSTANCE(target, isa, rest3_phased_crc, PTWM_KERNEL_REST3, PTWM_KERNEL_CRC, true)                             \
-    INSTANCE(target, isa, rest2_phased, PTWM_KERNEL_REST2, PTWM_KERNEL_NO_CRC, true)                              \
-    INSTANCE(target, isa, rest2_phased_crc, PTWM_KERNEL_REST2, PTWM_KERNEL_CRC, true)
+    BOTH(target, isa, REST7, NO_SHIFTS)                                                                           \
+    THREE(target, isa, REST7_LOW, NO_SHIFTS)                                                                      \
+    BOTH(target, isa, REST10, NO_SHIFTS)                                                                          \
+    BOTH(target, isa, REST7, SHIFTS)                                                                              \
+    BOTH(target, isa, REST8, SHIFTS)                                                                              \
+    THREE(target, isa, REST7_LOW, SHIFTS)                                                                         \
+    THREE(target, isa, REST8_LOW, SHIFTS)                                                                         \
+    BOTH(target, isa, REST10, SHIFTS)                                                                             \
+    BOTH(target, isa, REST3, SHIFTS)                                                                              \
+    BOTH(target, isa, REST2, SHIFTS)                                                                              \
+    BOTH(target, isa, INT8, SHIFTS)                                                                               \
+    BOTH(target, isa, REST7, PHASES)                                                                              \
+    THREE(target, isa, REST7_LOW, PHASES)                                                                         \
+    BOTH(target, isa, REST10, PHASES)                                                                             \
+    BOTH(target, isa, REST3, PHASES)                                                                              \
+    BOTH(target, isa, REST2, PHASES)
+#define NAMES_OF_BOTH(isa, kind, columns)                                                                         \
+    [PTWM_KERNEL_##kind] = { NAME(kind, columns, NO_CRC, isa), NAME(kind, columns, CRC, isa), NULL }
+#define NAMES_OF_THREE(isa, kind, columns)                                                                        \
+    [PTWM_KERNEL_##kind] = { NAME(kind, columns, NO_CRC, isa), NAME(kind, columns, CRC, isa),                     \
+                             NAME(kind, columns, CRC_LOW, isa) }
+/* A step of bytes adds one vector of shifts for four of states: those need no instances without. */
 #define KERNEL_SET(build_tables, isa)                                                                             \
     {                                                                                                             \
         build_tables,                                                                                             \
         {                                                                                                         \
-            { rest7_##isa, rest7_crc_##isa, NULL },                                                               \
-            { rest8_##isa, rest8_crc_##isa, NULL },                                                               \
-            { rest7_low_##isa, rest7_low_crc_##isa, rest7_low_crc_low_##isa },                                    \
-            { rest8_low_##isa, rest8_low_crc_##isa, rest8_low_crc_low_##isa },                                    \
-            { rest10_##isa, rest10_crc_##isa, NULL },                                                             \
-            { rest3_##isa, rest3_crc_##isa, NULL },                                                               \
-            { rest2_##isa, rest2_crc_##isa, NULL },                                                               \
-            { int8_##isa, int8_crc_##isa, NULL },                                                                 \
-        },                                                                                                        \
-        {                                                                                                         \
-            [PTWM_KERNEL_REST7] = { rest7_phased_##isa, rest7_phased_crc_##isa, NULL },                           \
-            [PTWM_KERNEL_REST7_LOW] = { rest7_low_phased_##isa, rest7_low_phased_crc_##isa,                       \
-                                        rest7_low_phased_crc_low_##isa },                                         \
-            [PTWM_KERNEL_REST10] = { rest10_phased_##isa, rest10_phased_crc_##isa, NULL },                        \
-            [PTWM_KERNEL_REST3] = { rest3_phased_##isa, rest3_phased_crc_##isa, NULL },                           \
-            [PTWM_KERNEL_REST2] = { rest2_phased_##isa, rest2_phased_crc_##isa, NULL },                           \
+            [PTWM_KERNEL_NO_SHIFTS] = {                                                                           \
+                NAMES_OF_BOTH(isa, REST7, NO_SHIFTS),                                                             \
+                NAMES_OF_THREE(isa, REST7_LOW, NO_SHIFTS),                                                        \
+                NAMES_OF_BOTH(isa, REST10, NO_SHIFTS),                                                            \
+            },                                                                                                    \
+            [PTWM_KERNEL_SHIFTS] = {                                                                              \
+                NAMES_OF_BOTH(isa, REST7, SHIFTS),                                                                \
+                NAMES_OF_BOTH(isa, REST8, SHIFTS),                                                                \
+                NAMES_OF_THREE(isa, REST7_LOW, SHIFTS),                                                           \
+                NAMES_OF_THREE(isa, REST8_LOW, SHIFTS),                                                           \
+                NAMES_OF_BOTH(isa, REST10, SHIFTS),                                                               \
+                NAMES_OF_BOTH(isa, REST3, SHIFTS),                                                                \
+                NAMES_OF_BOTH(isa, REST2, SHIFTS),                                                                \
+                NAMES_OF_BOTH(isa, INT8, SHIFTS),                                                                 \
+            },                                                                                                    \
+            [PTWM_KERNEL_PHASES] = {                                                                              \
+                NAMES_OF_BOTH(isa, REST7, PHASES),                                                                \
+                NAMES_OF_THREE(isa, REST7_LOW, PHASES),                                                           \
+                NAMES_OF_BOTH(isa, REST10, PHASES),                                                               \
+                NAMES_OF_BOTH(isa, REST3, PHASES),                                                                \
+                NAMES_OF_BOTH(isa, REST2, PHASES),                                                                \
+            },                                                                                                    \
         },                                                                                                        \
     }
 
@@ -235,6 +242,11 @@ static const struct ptwm_kernel_set ptwm_kernels_avx512 = KERNEL_SET(build_table
 INSTANCES(TARGET_AVX2, avx2)
 static const struct ptwm_kernel_set ptwm_kernels_avx2 = KERNEL_SET(build_tables8, avx2);
 
+#undef NAME
 #undef INSTANCE
+#undef BOTH
+#undef THREE
+#undef NAMES_OF_BOTH
+#undef NAMES_OF_THREE
 #undef INSTANCES
 #undef KERNEL_SET
