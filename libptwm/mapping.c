@@ -296,7 +296,8 @@ enum {
     HUGE_PAGE_NBYTES = 2 << 20,
     ALIGNMENT = 64,
     MEMORY_IN_HEAP_NBYTES = 1 << 20, /* of a file in memory, up to here */
-    MEMORY_MAPPED_NBYTES = 16 << 20  /* of one that is larger, at first */
+    MEMORY_MAPPED_NBYTES = 16 << 20, /* of one that is larger, at first */
+    SPARE_NBYTES = 64 << 20          /* of such a file, kept for the next one */
 };
 
 /*
@@ -342,6 +343,39 @@ static void *grow_pages(void *old, size_t old_nbytes, size_t nbytes)
     memcpy(new, old, old_nbytes);
     munmap(old, old_nbytes);
     return new;
+}
+
+/*
+ * Pages of a file in memory that has been closed, for the next one: the system clears fresh pages, which takes a tenth of
+ * encoding. One block at most, whose first bytes say how large it is.
+ */
+static size_t *spare; /* atomic */
+
+/* At least *nbytes of mapped pages, as many as *nbytes then says; NULL without memory. */
+static void *take_pages(size_t *nbytes)
+{
+    size_t *block = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQUIRE);
+
+    if (block == NULL)
+        return map_pages(*nbytes);
+    if (*block >= *nbytes) {
+        *nbytes = *block;
+        return block;
+    }
+    munmap(block, *block);
+    return map_pages(*nbytes);
+}
+
+static void give_pages(void *pages, size_t nbytes)
+{
+    size_t *block = pages;
+
+    if (nbytes <= SPARE_NBYTES) {
+        *block = nbytes;
+        block = __atomic_exchange_n(&spare, block, __ATOMIC_ACQ_REL);
+    }
+    if (block != NULL)
+        munmap(block, nbytes <= SPARE_NBYTES ? *block : nbytes);
 }
 
 /* ----------------------------------------------------------------------------------------------- files to write */
@@ -464,7 +498,7 @@ void ptwm_output_close(struct ptwm_output *output)
     ptwm_release(output->allocator, output->temporary, output->temporary_capacity, 1);
     ptwm_release(output->allocator, output->target, output->target_capacity, 1);
     if (output->memory_is_mapped)
-        munmap(output->memory.data, output->memory.capacity);
+        give_pages(output->memory.data, output->memory.capacity);
     else
         ptwm_bytes_release(&output->memory);
     ptwm_release(output->allocator, output, 1, sizeof *output);
@@ -506,7 +540,7 @@ static enum ptwm_status append_to_memory(struct ptwm_output *output, const void 
         return ptwm_bytes_append(memory, data, nbytes);
     capacity = 2 * (memory->nbytes + nbytes);
     capacity = capacity < MEMORY_MAPPED_NBYTES ? MEMORY_MAPPED_NBYTES : (capacity / HUGE_PAGE_NBYTES + 1) * HUGE_PAGE_NBYTES;
-    pages = output->memory_is_mapped ? grow_pages(memory->data, memory->capacity, capacity) : map_pages(capacity);
+    pages = output->memory_is_mapped ? grow_pages(memory->data, memory->capacity, capacity) : take_pages(&capacity);
     if (pages == NULL)
         return PTWM_ERR_MEMORY;
     if (!output->memory_is_mapped) {

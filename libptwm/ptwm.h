@@ -492,7 +492,10 @@ PTWM_API enum ptwm_status ptwm_writer_open_path(const char *path, const struct p
  */
 PTWM_API enum ptwm_status ptwm_writer_open_sink(const struct ptwm_sink *sink, const struct ptwm_writer_options *options,
                                                 struct ptwm_writer **writer, struct ptwm_error *error);
-/* Begins a file in memory; see ptwm_writer_get_memory. */
+/*
+ * Begins a file in memory; see ptwm_writer_get_memory. Without an allocator a large one lies in pages of its own, of which
+ * up to 64 MiB stay with the library for the next such file when the writer is closed.
+ */
 PTWM_API enum ptwm_status ptwm_writer_open_memory(const struct ptwm_writer_options *options, struct ptwm_writer **writer,
                                                   struct ptwm_error *error);
 /*
