@@ -285,6 +285,8 @@ static uint8_t *encode_phased_run_c99(const struct ptwm_class_encoder *class, co
 
 #if defined(PTWM_X86)
 #include "x86/label_encode_impl.h"
+#elif defined(PTWM_ARM)
+#include "arm/label_encode_impl.h"
 #endif
 
 typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t,
@@ -297,6 +299,9 @@ static encode_run_fn select_encode_run(bool has_phases)
         return has_phases ? encode_phased_run_avx512 : encode_run_avx512;
     if (ptwm_cpu_level() == PTWM_CPU_AVX2)
         return has_phases ? encode_phased_run_avx2 : encode_run_avx2;
+#elif defined(PTWM_ARM)
+    if (ptwm_cpu_level() == PTWM_CPU_NEON)
+        return has_phases ? encode_phased_run_neon : encode_run_neon;
 #endif
     return has_phases ? encode_phased_run_c99 : encode_run_c99;
 }

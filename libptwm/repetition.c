@@ -55,6 +55,8 @@ static void look_c99(const uint8_t *data, size_t n_words, struct seen *seen)
 
 #if defined(PTWM_X86)
 #include "x86/repetition_impl.h"
+#elif defined(PTWM_ARM)
+#include "arm/repetition_impl.h"
 #endif
 
 static void look(const uint8_t *data, size_t n_words, struct seen *seen)
@@ -66,6 +68,11 @@ static void look(const uint8_t *data, size_t n_words, struct seen *seen)
     }
     if (ptwm_cpu_level() == PTWM_CPU_AVX2) {
         look_avx2(data, n_words, seen);
+        return;
+    }
+#elif defined(PTWM_ARM)
+    if (ptwm_cpu_level() == PTWM_CPU_NEON) {
+        look_neon(data, n_words, seen);
         return;
     }
 #endif

@@ -195,6 +195,8 @@ static void add_blocks_c99(uint64_t acc[8], const uint8_t *p, size_t n_blocks)
 
 #if defined(PTWM_X86)
 #include "x86/xxh3_impl.h"
+#elif defined(PTWM_ARM)
+#include "arm/xxh3_impl.h"
 #endif
 
 /* Adds whole blocks. */
@@ -207,6 +209,11 @@ static void add_blocks(uint64_t acc[8], const uint8_t *p, size_t n_blocks)
     }
     if (ptwm_cpu_level() == PTWM_CPU_AVX2) {
         add_blocks_avx2(acc, p, n_blocks);
+        return;
+    }
+#elif defined(PTWM_ARM)
+    if (ptwm_cpu_level() == PTWM_CPU_NEON) {
+        add_blocks_neon(acc, p, n_blocks);
         return;
     }
 #endif

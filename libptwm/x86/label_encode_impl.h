@@ -307,11 +307,7 @@ AVX512 static uint8_t *encode_phased_run_avx512(const struct ptwm_class_encoder 
 
 /* ------------------------------------------------------------------------------------------------------- AVX2 */
 
-/*
- * For each set of 8 lanes that emit: the shuffle that moves their words to the end of 16 bytes, in their order. Entry m has
- * its set bits' numbers, 2 k and 2 k + 1 for bit k, at the end. Made by tools/gen_word_shuffles.py.
- */
-#include "word_shuffles.h"
+#include "../word_shuffles.h"
 
 /* Of labels 0 .. 15 and 16 .. 31, each in both halves; in the order of ptwm_label_divisors.bytes, of one phase or both.
  */

@@ -10,7 +10,7 @@
  */
 #include <immintrin.h>
 
-#include "word_shuffles.h"
+#include "../word_shuffles.h"
 
 #define TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi,bmi2,popcnt")))

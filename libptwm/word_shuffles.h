@@ -1,4 +1,7 @@
-/* Made by tools/gen_word_shuffles.py. */
+/*
+ * For each set of 8 lanes that emit: the byte shuffle that moves their words to the end of 16 bytes, in their order. Entry m has
+ * its set bits' numbers, 2 k and 2 k + 1 for bit k, at the end. Made by tools/gen_word_shuffles.py.
+ */
 static const uint8_t word_shuffles[256][16] __attribute__((aligned(16))) = {
     { 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128 },
     { 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 0, 1 },
