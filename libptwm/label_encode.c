@@ -88,9 +88,11 @@ static uint32_t list_pieces(const uint16_t frequency[PTWM_MAX_LABELS], struct pi
 
 static void fill_inverse(struct ptwm_class_encoder *class, const struct piece *piece)
 {
-    uint16_t *slot = class->inverse + class->labels[piece->label].first_slot + piece->rank / PTWM_FREQUENCY_GRANULE;
-    for (uint32_t i = 0; i < piece->n; i += PTWM_FREQUENCY_GRANULE)
-        *slot++ = (uint16_t)((piece->begin + i) * PTWM_MAX_LABELS + piece->bucket);
+    uint16_t *slots = class->inverse + class->labels[piece->label].first_slot + piece->rank / PTWM_FREQUENCY_GRANULE;
+    const uint32_t first = piece->begin * PTWM_MAX_LABELS + piece->bucket, n = piece->n / PTWM_FREQUENCY_GRANULE;
+
+    for (uint32_t i = 0; i < n; i++)
+        slots[i] = (uint16_t)(first + i * (PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS));
 }
 
 /* Fills the cells; pieces are as list_pieces makes them. */
