@@ -33,6 +33,11 @@ if [ -x "$build/example_load_model_cpp" ]; then
     expect load_model.cpp "$build/example_load_model_cpp" "$model"
 fi
 
+# The example of README.md opens model.ptwm where it is run.
+(cd "$work" && "$build/example_readme") >"$work/got" || { echo "README.md's example failed"; exit 1; }
+grep -q '^head: 262144 bytes, status 0$' "$work/got" || { cat "$work/got"; exit 1; }
+n=$((n + 1))
+
 # A member of an archive: the model with other bytes around it.
 { head -c 12345 "$build/example_load_model"; cat "$model"; echo "more"; } >"$work/archive"
 expect archive_member "$build/example_archive_member" "$work/archive" 12345 "$(wc -c <"$model")" 2>"$work/memory"
