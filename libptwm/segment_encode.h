@@ -14,7 +14,7 @@ enum {
     PTWM_FEW_NBYTES = 512 << 10 /* up to here the tables and states of label rANS count */
 };
 
-struct ptwm_encode_memory; /* float_encode.h */
+struct ptwm_encode_memory; /* encode_memory.h */
 
 /* What ptwm_is_repetitive says, if it has been asked. */
 enum ptwm_repetition { PTWM_REPETITION_UNKNOWN, PTWM_REPETITION_NONE, PTWM_REPETITION_FOUND };

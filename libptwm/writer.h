@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "chain.h"
-#include "float_encode.h"
+#include "encode_memory.h"
 #include "manifest.h"
 #include "mapping.h"
 #include "names.h"
