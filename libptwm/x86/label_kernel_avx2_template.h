@@ -522,6 +522,7 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
     crc_begin(&c.crc, job);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
+        prefetch_page(c.out, shape.out_nbytes);
         block_avx2(&c, job, classes, kind, check, columns);
         crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), check == PTWM_KERNEL_CRC_LOW);
         classes += PTWM_KERNEL_GROUPS;

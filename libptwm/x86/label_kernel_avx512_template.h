@@ -405,6 +405,7 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
         c.low_crc = crc32c_expand_512(job->low_crc);
     for (; done < n_blocks && c.words <= job->words_limit; done++) {
         c.shifts = job->shifts + column * shape.shift_nbytes;
+        prefetch_page(c.out, shape.out_nbytes);
         block_avx512(&c, tables, classes, kind, check, columns);
         crc_end_of_block(&c.crc, check, (unsigned)(shape.rest_nbytes / 64), false);
         classes += PTWM_KERNEL_GROUPS;

@@ -35,6 +35,19 @@ PTWM_INLINE void prefetch_pair(const uint8_t *words, const uint8_t *rest, const 
     }
 }
 
+/*
+ * Before a block of out_nbytes bytes is stored to out: if it is the first one of a page, makes the processor look up the page
+ * after the next one. In pages of 4 KiB the stores would wait for that: they go past the caches, which nothing foresees
+ * (measured with AVX-512: 10 %).
+ */
+PTWM_INLINE void prefetch_page(const uint8_t *out, size_t out_nbytes)
+{
+    enum { PAGE = 4096 };
+
+    if ((uintptr_t)out % PAGE < out_nbytes)
+        prefetch(out, 2 * PAGE);
+}
+
 /* ------------------------------------------------------------------------------------------------- CRC in the loop */
 
 #define TARGET_CRC __attribute__((target("sse4.2,pclmul")))
