@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import cbor
+from .cbor import is_unsigned
 from .errors import Unsupported, require
+
+MAX_CHUNK_NBYTES = 1 << 26
 
 # Section 8: name and bits of each dtype code.
 DTYPES = {
@@ -84,8 +87,7 @@ class Manifest:
 
 def parse(data: bytes, manifest_offset: int) -> Manifest:
     """The manifest whose bytes are data and whose offset in the file is manifest_offset."""
-    root = cbor.decode(data, "the manifest")
-    require(_is_table(root), "the manifest is not a map with unsigned integer keys")
+    root = cbor.table(cbor.decode(data, "the manifest"), "the manifest")
     features = root.get(0, [])
     require(isinstance(features, list) and all(isinstance(name, str) for name in features), "required features")
     if features:
@@ -97,24 +99,16 @@ def parse(data: bytes, manifest_offset: int) -> Manifest:
     return Manifest(segments, _Tensors(segments).read(root[2]), root.get(4), root.get(5))
 
 
-def _is_unsigned(value: Any) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
-def _is_table(value: Any) -> bool:
-    """Whether it is a map with unsigned integer keys."""
-    return isinstance(value, dict) and all(_is_unsigned(key) for key in value)
-
-
 def _segments(items: list[Any], manifest_offset: int) -> list[Segment]:
     segments = []
     position = 16
     for item in items:
-        require(isinstance(item, list) and len(item) == 4, "a segment is not an array of four")
-        require(all(_is_unsigned(value) for value in item), "a segment holds something else than unsigned integers")
-        stored, tail, raw, flags = item
+        require(isinstance(item, list) and len(item) >= 4, "a segment is not an array of four or more")
+        require(all(is_unsigned(value) for value in item[:4]), "a segment begins with something else than numbers")
+        stored, tail, raw, flags = item[:4]
         require(flags < 4, "unknown flags of a segment")
         require(1 <= raw < 1 << 63 and 0 < tail <= stored, "a segment's lengths")
+        require(-(-raw // MAX_CHUNK_NBYTES) <= tail // 2, "a segment has more chunks than its tail has room for")
         aligned = bool(flags & 2)
         skipped = -position % 64 if aligned else 0
         segments.append(Segment(position + skipped, skipped, stored, tail, raw, bool(flags & 1), aligned))
@@ -139,9 +133,9 @@ class _Tensors:
         return tensors
 
     def tensor(self, item: Any) -> Tensor:
-        require(_is_table(item), "a tensor is not a map with unsigned integer keys")
+        item = cbor.table(item, "a tensor")
         for key in (1, 3, 4, 5, 6, 7):
-            require(_is_unsigned(item.get(key, 0)), f"a tensor's key {key} is not an unsigned integer")
+            require(is_unsigned(item.get(key, 0)), f"a tensor's key {key} is not an unsigned integer")
         name = self.read_name(item)
         shape = self.read_type(item)
         nbytes = item.get(7)
@@ -162,7 +156,6 @@ class _Tensors:
             nbytes = raw_nbytes - offset
         require(offset + nbytes <= raw_nbytes, f"{name!r} ends beyond its segment")
         self.furthest = max(self.furthest, (segment, offset + nbytes))
-        require(item.get(5, 0) < 1 << 64, "a hash of more than 64 bits")
         return Tensor(name, self.dtype, shape, segment, offset, nbytes, item.get(5))
 
     def read_name(self, item: dict[int, Any]) -> str:
@@ -176,13 +169,14 @@ class _Tensors:
 
     def read_type(self, item: dict[int, Any]) -> tuple[int, ...] | None:
         self.dtype = item.get(1, self.dtype)
+        require(self.dtype < 1 << 32, "a dtype of more than 32 bits")
         if self.dtype == 0:
             require(2 not in item, "a tensor without a dtype has a shape")
             return None
         shape = item.get(2, self.shape)
         if 2 in item:
             require(isinstance(shape, list), "a shape is not an array")
-            require(all(_is_unsigned(n) and n < 1 << 63 for n in shape), "a dimension")
+            require(all(is_unsigned(n) and n < 1 << 63 for n in shape), "a dimension")
         self.shape = tuple(shape)
         return self.shape
 

@@ -9,7 +9,7 @@ from .chain import Chain, Plane
 from .checksums import crc32c
 from .cursor import Cursor
 from .errors import Corrupt, require
-from .manifest import Segment
+from .manifest import MAX_CHUNK_NBYTES, Segment
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class StoredSegment:
         cursor = Cursor(tail[:-4], "a segment's tail")
         self.chain = Chain(cursor.take(cursor.varint()))
         self.chunk_nbytes = cursor.varint()
-        require(1 <= self.chunk_nbytes <= 1 << 26, "chunk_nbytes")
+        require(1 <= self.chunk_nbytes <= MAX_CHUNK_NBYTES, "chunk_nbytes")
         self.n_chunks = -(-place.raw_nbytes // self.chunk_nbytes)
         require(self.n_chunks == 1 or self.chunk_nbytes >= 1024, "several chunks of less than 1024 bytes")
         for width in self.chain.widths():
