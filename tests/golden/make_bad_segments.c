@@ -69,7 +69,8 @@ static void make_tails(void)
         { "codec-label", BYTES("\0\6\5\6"), PTWM_ERR_CODEC, "label rANS of a plane of bytes" },
         { "codec-trim", BYTES("\0\6\6\6"), PTWM_ERR_CODEC, "trim of a plane of bytes" },
         { "codec-carried", BYTES("\0\6\7\6"), PTWM_ERR_CODEC, "carried, a plane of bytes" },
-        { "codec-carried-alone", BYTES("\4\3\2\6\x09\6\1\0\0\7\0\0\6"), PTWM_ERR_CODEC, "a carried rest plane without label rANS" },
+        { "codec-carried-alone", BYTES("\4\3\2\6\x09\6\1\0\0\7\0\0\6"), PTWM_ERR_CODEC,
+          "a carried rest plane without label rANS" },
     };
 
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++)
@@ -210,6 +211,19 @@ static void make_label_planes(void)
         forge_free(&chunks);
         forge_free(&tail);
     }
+}
+
+/* 256 elements of float32 whose low plane is two units with the same number of bits, which are one run. */
+static void make_trim_runs(void)
+{
+    forge chunks = forge_new(), tail = forge_new();
+
+    forge_put(&chunks, "\x80\1\1\x10\1\x10\0\1\0", 9); /* and constant rests and symbols */
+    forge_put(&tail, "\4\3\4\6\x09\x80\x08\1\0\0\6\6\1\1\1\2", 16);
+    save_parts("trim-runs", (char *)chunks.data, chunks.nbytes, (char *)tail.data, tail.nbytes, 1024, 0, PTWM_ERR_PLANE,
+               "adjacent runs of the same number of bits");
+    forge_free(&chunks);
+    forge_free(&tail);
 }
 
 /* --------------------------------------------------------------------------------------------------------- labels */
@@ -380,6 +394,7 @@ void make_bad_segments(void)
     make_models();
     make_planes();
     make_label_planes();
+    make_trim_runs();
     make_coded_labels();
     make_label_ends();
     make_checksums();

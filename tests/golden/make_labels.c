@@ -157,6 +157,9 @@ static void make_corners(void)
     c = bf16(32, 5);
     c.unit = 1;
     add(g, "units of 1, five classes", &c, 600);
+    c = bf16(4, 6);
+    c.unit = 100;
+    add(g, "4 lanes, six classes", &c, 600);
     c = bf16(32, 8);
     c.unit = 10;
     add(g, "eight classes", &c, 600);

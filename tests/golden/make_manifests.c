@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "golden.h"
+#include "rest.h"
 
 enum { N = 64 };
 
@@ -44,21 +45,71 @@ static void expect_bytes(struct golden *g, const char *name, const uint8_t *raw,
     golden_expect(g, name, strlen(name), PTWM_DTYPE_NONE, GOLDEN_NO_SHAPE, NULL, raw, nbytes);
 }
 
+/* A segment of four elements of bfloat16, by label rANS with one class of two labels, and an exception: 1, .5, -1, 1.5. */
+static void put_tiny_labels(struct golden *g, const uint8_t raw[8])
+{
+    static const struct ptwm_step step = { PTWM_STEP_LABEL, 2, 6, 9 };
+    static const uint8_t classes[1] = { 0 };
+    const struct ptwm_label_set set = { 1, { { 2, { 252, 254 }, { 16384, 49152 }, { 0 } } } };
+    uint16_t symbols[4], rests[4];
+    uint8_t rest_plane[4];
+    struct ptwm_label_model model;
+    forge labels = forge_new();
+    const size_t begin = g->body.nbytes;
+    size_t tail_begin;
+
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned element = ptwm_load16(raw + 2 * i);
+        symbols[i] = (uint16_t)(element >> 6 & 511);
+        rests[i] = (uint16_t)(element >> 15 << 6 | (element & 63));
+    }
+    ptwm_rest_pack(rest_plane, rests, 4, 7);
+    ptwm_label_model_init(&model, &ptwm_default_allocator, &step);
+    model.unit = 4;
+    MUST(ptwm_label_model_add_set(&model, &set) == PTWM_OK);
+    forge_labels(&labels, &model, 0, classes, 0, symbols, 4, 4, NULL);
+    forge_put(&g->body, rest_plane, 4);
+    forge_put(&g->body, labels.data, labels.nbytes);
+    tail_begin = g->body.nbytes;
+    forge_put(&g->body, "\4\3\2\6\x09\x08", 6); /* the chain, 8 bytes a chunk */
+    MUST(ptwm_label_model_write(&model, &g->body) == PTWM_OK);
+    forge_u8(&g->body, PTWM_CODEC_IDENTITY);
+    forge_varint(&g->body, 4);
+    forge_u32(&g->body, ptwm_crc32c(0, rest_plane, 4));
+    forge_u8(&g->body, PTWM_CODEC_LABEL_RANS);
+    forge_varint(&g->body, labels.nbytes);
+    forge_u32(&g->body, ptwm_crc32c(0, labels.data, labels.nbytes));
+    forge_seal(&g->body, tail_begin);
+    g->segments[g->n_segments][0] = g->body.nbytes - begin;
+    g->segments[g->n_segments][1] = g->body.nbytes - tail_begin;
+    g->segments[g->n_segments][2] = 8;
+    g->segments[g->n_segments++][3] = PTWM_SEGMENT_CHECKED;
+    ptwm_label_model_release(&model);
+    forge_free(&labels);
+}
+
 /* The file of FORMAT.md's example. */
 static void make_tiny(void)
 {
-    static const uint8_t raw[3] = { 'a', 'b', 'c' }, identity[1] = { 0 };
+    static const uint8_t text[3] = { 'a', 'b', 'c' }, identity[1] = { 0 };
+    static const uint8_t floats[8] = { 0x80, 0x3F, 0x00, 0x3F, 0x80, 0xBF, 0xC0, 0x3F };
     const struct composition c = { .codecs = identity };
-    const uint64_t shape[1] = { 3 };
+    const uint64_t shapes[2][2] = { { 3 }, { 2, 2 } };
     struct golden *g = golden_begin();
 
-    golden_compose(g, &c, raw, 3);
+    golden_compose(g, &c, text, 3);
     begin_entry(g, 3, "x");
     put_fields(g, 1, (const uint64_t[][2]){ { 1, PTWM_DTYPE_U8 } });
     forge_put(&g->entries, "\2\x81\3", 3);
-    golden_expect(g, "x", 1, PTWM_DTYPE_U8, 1, shape, raw, 3);
+    golden_expect(g, "x", 1, PTWM_DTYPE_U8, 1, shapes[0], text, 3);
+    put_tiny_labels(g, floats);
+    begin_entry(g, 4, "y");
+    put_fields(g, 1, (const uint64_t[][2]){ { 1, PTWM_DTYPE_BF16 } });
+    forge_put(&g->entries, "\2\x82\2\2", 4);
+    put_fields(g, 1, (const uint64_t[][2]){ { 5, ptwm_xxh3_64(floats, 8) } });
+    golden_expect(g, "y", 1, PTWM_DTYPE_BF16, 2, shapes[1], floats, 8);
     golden_seal(g);
-    golden_save(g, "tiny.ptwm", "three bytes; FORMAT.md explains each byte of this file");
+    golden_save(g, "tiny.ptwm", "three bytes as they are and four floats by label rANS; FORMAT.md explains each byte");
 }
 
 static void make_ranges(void)
