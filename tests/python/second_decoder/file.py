@@ -11,6 +11,12 @@ HEADER_NBYTES = 16
 FOOTER_NBYTES = 40
 
 
+def _check_version(field: bytes) -> None:
+    version = int.from_bytes(field, "little")
+    if version != 1:
+        raise Unsupported(f"version {version}")
+
+
 class File:
     """A .ptwm file whose header, footer and manifest are right."""
 
@@ -28,14 +34,12 @@ class File:
             raise NotPtwm("no magic number")
         require(len(data) >= HEADER_NBYTES + FOOTER_NBYTES, "shorter than a header and a footer")
         footer = data[-FOOTER_NBYTES:]
-        version = int.from_bytes(data[8:12], "little")
-        if version != 1:
-            raise Unsupported(f"version {version}")
+        _check_version(data[8:12])
         require(data[12:16] == bytes(4), "the header's last field is not zero")
         require(footer[32:] == MAGIC[::-1], "no closing magic number")
+        _check_version(footer[28:32])
         offset, nbytes, file_nbytes = (int.from_bytes(footer[i : i + 8], "little") for i in (0, 8, 16))
-        crc, version = (int.from_bytes(footer[i : i + 4], "little") for i in (24, 28))
-        require(version == 1, "header and footer have different versions")
+        crc = int.from_bytes(footer[24:28], "little")
         require(file_nbytes == len(data), f"a file of {len(data)} bytes says that it has {file_nbytes}")
         require(offset + nbytes + FOOTER_NBYTES == file_nbytes, "the manifest does not end at the footer")
         require(offset >= HEADER_NBYTES, "the manifest begins in the header")
