@@ -94,9 +94,16 @@ class Coverage:
         chain = segment.chain
         self.found |= {("delta", width) for width in chain.deltas}
         self.found |= {("deltas", len(chain.deltas)), ("bytes", chain.bytes_width)}
-        self.found |= {("chunks", min(segment.n_chunks, 2)), ("sets", segment.model and min(len(segment.model.sets), 3))}
+        self.found |= {
+            ("chunks", min(segment.n_chunks, 2)),
+            ("sets", segment.model and min(len(segment.model.sets), 3)),
+        }
         if chain.label:
-            self.found |= {("label", chain.label.width), ("rest bits", chain.label.rest_bits), ("bits", chain.label.bits)}
+            self.found |= {
+                ("label", chain.label.width),
+                ("rest bits", chain.label.rest_bits),
+                ("bits", chain.label.bits),
+            }
             self.found.add(("columns", len(segment.model.shifts) > 0, segment.model.phases is not None))
             self.found |= {("shift", extreme) for extreme in (-128, 127) if extreme in segment.model.shifts}
         for chunk in segment.chunks:
@@ -114,7 +121,10 @@ class Coverage:
         lanes, tables, n_exceptions = cursor.unsigned(1), model.sets[cursor.varint()], cursor.varint()
         self.found |= {("lanes", lanes, width), ("classes", len(tables)), ("exceptions", n_exceptions > 0)}
         self.found |= {("lanes and classes", lanes, min(len(tables), 5)), ("lanes, carried", lanes, is_carried)}
-        self.found |= {("lanes, phases", lanes, model.phases is not None), ("lanes, shifts", lanes, len(model.shifts) > 0)}
+        self.found |= {
+            ("lanes, phases", lanes, model.phases is not None),
+            ("lanes, shifts", lanes, len(model.shifts) > 0),
+        }
         self.found |= {("labels", len(table.symbols)) for table in tables}
 
 
@@ -131,7 +141,9 @@ WANTED = [
     *[("bits", bits) for bits in range(1, 16)],
     *[("lanes", lanes, width) for lanes in range(3) for width in (0, 1, 2, 4, 8)],
     *[("lanes and classes", lanes, classes) for lanes in range(3) for classes in range(1, 5)],
-    *[(what, lanes, yes) for what in ("lanes, carried", "lanes, phases", "lanes, shifts") for lanes in range(3) for yes in (0, 1)],
+    *[("lanes, carried", lanes, yes) for lanes in range(3) for yes in (False, True)],
+    *[("lanes, phases", lanes, yes) for lanes in range(3) for yes in (False, True)],
+    *[("lanes, shifts", lanes, yes) for lanes in range(3) for yes in (False, True)],
     *[("columns", *which) for which in ((False, False), (True, False), (True, True))],
     *[("classes", classes) for classes in range(1, 9)],
     *[("labels", n) for n in (2, 32)],

@@ -94,7 +94,7 @@ def _huffman_stream(stream: bytes, table: list[tuple[int, int]], n: int) -> byte
     bits = np.unpackbits(np.frombuffer(stream, np.uint8), bitorder="little")
     padded = np.concatenate([bits, np.zeros(11, np.uint8)]).astype(np.int64)
     # For each position in the stream, the 11 bits from there on.
-    windows = sum(padded[j : j + len(bits) + 1] << 10 - j for j in range(11)).tolist()
+    windows = np.sum([padded[j : j + len(bits) + 1] << 10 - j for j in range(11)], axis=0).tolist()
     decoded = bytearray()
     position = 0
     for _ in range(n):

@@ -139,7 +139,7 @@ class _Tensors:
         name = self.read_name(item)
         shape = self.read_type(item)
         nbytes = item.get(7)
-        if self.dtype in DTYPES:
+        if shape is not None and self.dtype in DTYPES:
             declared = nbytes
             n_bits = math.prod(shape) * DTYPES[self.dtype][1]
             require(n_bits % 8 == 0, f"{name!r} is not a whole number of bytes")

@@ -8,7 +8,7 @@ from . import codecs, label
 from .chain import Chain, Plane
 from .checksums import crc32c
 from .cursor import Cursor
-from .errors import Corrupt, require
+from .errors import Corrupt, Malformed, require
 from .manifest import MAX_CHUNK_NBYTES, Segment
 
 
@@ -104,7 +104,8 @@ class StoredSegment:
             if codec == codecs.LABEL_RANS:
                 decoded[index], carried = self._decode_symbols(chunk, plane, stored[index])
             elif codec == codecs.CARRIED:
-                require(plane.kind == "rest" and carried is not None, "a plane that nothing carries")
+                if plane.kind != "rest" or carried is None:
+                    raise Malformed("a plane that nothing carries")
                 decoded[index] = codecs.carried(stored[index], plane.nbytes, carried)
                 carried = None
             else:
