@@ -184,7 +184,8 @@ static void put_labels(forge *body, const struct composing *s, uint64_t chunk, c
 
 /* ------------------------------------------------------------------------------------------------------- planes */
 
-static void put_plane(forge *body, const struct composing *s, uint64_t chunk, uint32_t p, uint8_t codec, const uint8_t *rest)
+static void put_plane(forge *body, const struct composing *s, uint64_t chunk, uint32_t p, uint8_t codec,
+                      const uint8_t *rest)
 {
     const struct ptwm_codec_context context = { &ptwm_default_allocator, ptwm_zstd_select(NULL), 0 };
     const struct ptwm_byte_codec *bytes = ptwm_byte_codec_find(codec);

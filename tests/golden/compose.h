@@ -25,7 +25,7 @@ struct composition {
     unsigned n_lanes;
     unsigned n_classes;         /* unit u's class is u modulo n_classes */
     unsigned n_labels;          /* at most, in each table; other symbols become exceptions */
-    uint32_t n_sets;            /* chunk i takes set (i + 1) modulo n_sets, which its elements and those of its fellows make */
+    uint32_t n_sets;            /* chunk i takes set (i + 1) modulo n_sets, made of all chunks that take it */
 };
 
 /*

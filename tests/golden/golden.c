@@ -274,7 +274,8 @@ void golden_floats(uint8_t *raw, size_t n, unsigned width, unsigned exponent_bit
             exponent--;
         if (random >> 32 < 0x2000000) /* one in 128 is far from the others */
             exponent = random >> 20 & (2 * middle - 1);
-        bits = (random >> 63) << (8 * width - 1) | exponent << mantissa_bits | (mantissa & (((uint64_t)1 << mantissa_bits) - 1));
+        bits = (random >> 63) << (8 * width - 1) | exponent << mantissa_bits;
+        bits |= mantissa & (((uint64_t)1 << mantissa_bits) - 1);
         for (unsigned b = 0; b < width; b++)
             raw[i * width + b] = (uint8_t)(bits >> 8 * b);
     }

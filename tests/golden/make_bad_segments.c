@@ -53,7 +53,8 @@ static void make_tails(void)
         { "chain-label-16", BYTES("\4\3\2\0\x10\6\0\6"), PTWM_ERR_CHAIN, "a symbol of 16 bits" },
         { "chain-behind", BYTES("\4\2\2\1\1\6\0\6"), PTWM_ERR_CHAIN, "a step behind one that splits" },
         { "chain-nine", BYTES("\x12\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\6\0\6"), PTWM_ERR_CHAIN, "nine steps" },
-        { "chain-multiple", BYTES("\2\2\4\6\0\2\0\2\0\1\0\1"), PTWM_ERR_CHAIN, "a width that does not divide the raw bytes" },
+        { "chain-multiple", BYTES("\2\2\4\6\0\2\0\2\0\1\0\1"), PTWM_ERR_CHAIN,
+          "a width that does not divide the raw bytes" },
         { "chain-chunk-multiple", BYTES("\2\1\2\7\0\6"), PTWM_ERR_CHAIN, "a width that does not divide the chunk" },
         { "chunk-none", BYTES("\0\0\0\6"), PTWM_ERR_SEGMENT, "chunks of no bytes" },
         { "chunk-long", BYTES("\0\x81\x80\x80\x20\0\6"), PTWM_ERR_SEGMENT, "chunks of 2^26 + 1 bytes" },
@@ -63,8 +64,10 @@ static void make_tails(void)
         { "table-sum", BYTES("\0\6\0\5"), PTWM_ERR_SEGMENT, "stored planes that leave bytes over" },
         { "table-sum-more", BYTES("\0\6\0\7"), PTWM_ERR_SEGMENT, "stored planes that reach into the tail" },
         { "table-varint", BYTES("\0\6\0\x86\0"), PTWM_ERR_SEGMENT, "a varint that is not minimal" },
-        { "table-varint-65", BYTES("\0\6\0\x86\x80\x80\x80\x80\x80\x80\x80\x80\2"), PTWM_ERR_SEGMENT, "a varint of 65 bits" },
-        { "table-plane", BYTES("\0\6\0\x99\x80\4"), PTWM_ERR_SEGMENT, "a stored plane longer than 4 * 6 + 65536 bytes" },
+        { "table-varint-65", BYTES("\0\6\0\x86\x80\x80\x80\x80\x80\x80\x80\x80\2"), PTWM_ERR_SEGMENT,
+          "a varint of 65 bits" },
+        { "table-plane", BYTES("\0\6\0\x99\x80\4"), PTWM_ERR_SEGMENT,
+          "a stored plane longer than 4 * 6 + 65536 bytes" },
         { "codec-8", BYTES("\0\6\x08\6"), PTWM_ERR_CODEC, "an unknown codec" },
         { "codec-label", BYTES("\0\6\5\6"), PTWM_ERR_CODEC, "label rANS of a plane of bytes" },
         { "codec-trim", BYTES("\0\6\6\6"), PTWM_ERR_CODEC, "trim of a plane of bytes" },
@@ -74,7 +77,8 @@ static void make_tails(void)
     };
 
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++)
-        save_parts(tails[i].name, BYTES("abcdef"), tails[i].tail, tails[i].nbytes, 6, 0, tails[i].expected, tails[i].covers);
+        save_parts(tails[i].name, BYTES("abcdef"), tails[i].tail, tails[i].nbytes, 6, 0, tails[i].expected,
+                   tails[i].covers);
 }
 
 static void make_models(void)
@@ -103,7 +107,8 @@ static void make_models(void)
         { "frequency-0", BYTES("\1\0\1\1\2\x80\x80\1\0"), "frequencies of 65536 and 0" },
         { "gap-0", BYTES("\1\0\1\1\2\x80\x40\x81\x40\0"), "a gap of 0 that is written" },
         { "label-symbol", BYTES("\1\0\1\1\2\x80\x40\x81\x40\xff\3"), "a label of 10 bits for symbols of 9" },
-        { "second-frequencies", BYTES("\1\2\0\x81\0\2\1" SET "\x80\x20\xff\x1f"), "second frequencies that do not sum to 65536" },
+        { "second-frequencies", BYTES("\1\2\0\x81\0\2\1" SET "\x80\x20\xff\x1f"),
+          "second frequencies that do not sum to 65536" },
         { "second-frequency-0", BYTES("\1\2\0\x81\0\2\1" SET "\x80\x40\0"), "a second frequency of 0" },
     };
 
@@ -145,19 +150,28 @@ static void make_planes(void)
         { "huffman-short", PTWM_CODEC_HUFFMAN, 4, BYTES("\1\0\3\0\x11\1\1\1\0\0\0"), "a stream that ends early" },
         { "huffman-long", PTWM_CODEC_HUFFMAN, 4, BYTES("\1\0\3\0\x11\1\1\1\0\0\0\0\0"), "a byte without a code" },
         { "huffman-bits", PTWM_CODEC_HUFFMAN, 4, BYTES("\1\0\3\0\x11\1\1\1\0\0\0\2"), "unused bits of a stream" },
-        { "huffman-table-bits", PTWM_CODEC_HUFFMAN, 4, BYTES("\1\0\7\0\x21\x12\1\1\1\0\0\0\0"), "unused bits of the lengths" },
-        { "rans-state", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\xff\xff\0\0\0\0\1\0\0\0\1\0\0\0\1\0"), "a state below 65536" },
-        { "rans-short", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1"), "three states and a half" },
-        { "rans-long", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0"), "a word that is not used" },
+        { "huffman-table-bits", PTWM_CODEC_HUFFMAN, 4, BYTES("\1\0\7\0\x21\x12\1\1\1\0\0\0\0"),
+          "unused bits of the lengths" },
+        { "rans-state", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\xff\xff\0\0\0\0\1\0\0\0\1\0\0\0\1\0"),
+          "a state below 65536" },
+        { "rans-short", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1"),
+          "three states and a half" },
+        { "rans-long", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0"),
+          "a word that is not used" },
         { "rans-half", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0"), "half a word" },
-        { "rans-final", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0"), "a final state of 65537" },
+        { "rans-final", PTWM_CODEC_RANS, 4, BYTES("\1\0\1\0\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0"),
+          "a final state of 65537" },
         { "rans-frequencies", PTWM_CODEC_RANS, 4, BYTES("\1\0\3\0\xff\x1f\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0"),
           "a frequency of 4096 that leaves none" },
-        { "rans-words", PTWM_CODEC_RANS, 4, BYTES("\1\0\3\0\0\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0"), "words that end early" },
+        { "rans-words", PTWM_CODEC_RANS, 4, BYTES("\1\0\3\0\0\1\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0"),
+          "words that end early" },
         { "zstd-none", PTWM_CODEC_ZSTD, 6, BYTES(""), "no frame" },
-        { "zstd-size", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\x20\7\x31\0\0abcdef"), "a frame that declares 7 bytes for 6" },
-        { "zstd-no-size", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\0\x58\x31\0\0abcdef"), "a frame that declares no size" },
-        { "zstd-dictionary", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\x21\1\6\x31\0\0abcdef"), "a frame with a dictionary" },
+        { "zstd-size", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\x20\7\x31\0\0abcdef"),
+          "a frame that declares 7 bytes for 6" },
+        { "zstd-no-size", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\0\x58\x31\0\0abcdef"),
+          "a frame that declares no size" },
+        { "zstd-dictionary", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\x21\1\6\x31\0\0abcdef"),
+          "a frame with a dictionary" },
         { "zstd-cut", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\x20\6\x31\0\0abcde"), "a frame that is cut short" },
         { "zstd-rest", PTWM_CODEC_ZSTD, 6, BYTES("\x28\xb5\x2f\xfd\x20\6\x31\0\0abcdefg"), "a byte behind the frame" },
         { "zstd-skippable", PTWM_CODEC_ZSTD, 6, BYTES("\x50\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd\x20\6\x31\0\0abcdef"),
@@ -170,8 +184,8 @@ static void make_planes(void)
         forge_varint(&tail, planes[i].raw_nbytes);
         forge_u8(&tail, planes[i].codec);
         forge_varint(&tail, planes[i].nbytes);
-        save_parts(planes[i].name, planes[i].bytes, planes[i].nbytes, (char *)tail.data, tail.nbytes, planes[i].raw_nbytes, 0,
-                   PTWM_ERR_PLANE, planes[i].covers);
+        save_parts(planes[i].name, planes[i].bytes, planes[i].nbytes, (char *)tail.data, tail.nbytes,
+                   planes[i].raw_nbytes, 0, PTWM_ERR_PLANE, planes[i].covers);
         forge_free(&tail);
     }
 }
@@ -188,15 +202,20 @@ static void make_label_planes(void)
     } cases[] = {
         { "trim-unit-0", BYTES("\0\1\x10"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "a unit of no elements" },
         { "trim-unit", BYTES("\x7f\1\x10"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "a unit of 127 elements" },
-        { "trim-unit-large", BYTES("\x80\x81\x40\1\x10"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "a unit beyond 2^20" },
-        { "trim-run-0", BYTES("\x80\1\0\x10\1\x0f\0"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "a run of no units" },
-        { "trim-run", BYTES("\x80\1\2\x10"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "a run of two units where there is one" },
+        { "trim-unit-large", BYTES("\x80\x81\x40\1\x10"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE,
+          "a unit beyond 2^20" },
+        { "trim-run-0", BYTES("\x80\1\0\x10\1\x0f\0"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE,
+          "a run of no units" },
+        { "trim-run", BYTES("\x80\1\2\x10"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE,
+          "a run of two units where there is one" },
         { "trim-17", BYTES("\x80\1\1\x11"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "17 bits of 16" },
         { "trim-short", BYTES("\x80\1\1\x0c" "a"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "bits that end early" },
         { "trim-long", BYTES("\x80\1\1\x0c" "abc"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "a byte too many" },
         { "trim-bits", BYTES("\x80\1\1\x0d" "aq"), "\0\0\0\0\1\0\1\0\1\0\1\0", PTWM_ERR_PLANE, "unused bits" },
-        { "symbol-bits", BYTES("\x80\1\1\x10"), "\0\0\0\0\1\0\1\2\1\0\1\0", PTWM_ERR_PLANE, "a symbol of 10 bits for 9" },
-        { "rest-bits", BYTES("\x80\1\1\x10"), "\0\0\0\x10\1\0\1\0\1\0\1\0", PTWM_ERR_PADDING, "unused bits behind the rests" },
+        { "symbol-bits", BYTES("\x80\1\1\x10"), "\0\0\0\0\1\0\1\2\1\0\1\0", PTWM_ERR_PLANE,
+          "a symbol of 10 bits for 9" },
+        { "rest-bits", BYTES("\x80\1\1\x10"), "\0\0\0\x10\1\0\1\0\1\0\1\0", PTWM_ERR_PADDING,
+          "unused bits behind the rests" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -206,8 +225,8 @@ static void make_label_planes(void)
         forge_put(&tail, "\4\3\4\6\x09\x10\1\0\0\6", 10);
         forge_varint(&tail, cases[i].nbytes);
         forge_put(&tail, "\0\4\0\x08", 4);
-        save_parts(cases[i].name, (char *)chunks.data, chunks.nbytes, (char *)tail.data, tail.nbytes, 16, 0, cases[i].expected,
-                   cases[i].covers);
+        save_parts(cases[i].name, (char *)chunks.data, chunks.nbytes, (char *)tail.data, tail.nbytes, 16, 0,
+                   cases[i].expected, cases[i].covers);
         forge_free(&chunks);
         forge_free(&tail);
     }
@@ -314,8 +333,9 @@ static void make_label_ends(void)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct composition c = { .chain = "\3\2\6\11", .chain_nbytes = 4, .codecs = carried, .unit = (uint32_t)cases[i].unit,
-                                 .n_lanes = cases[i].n_lanes, .n_classes = 1, .n_labels = 32, .n_sets = 1 };
+        struct composition c = { .chain = "\3\2\6\11", .chain_nbytes = 4, .codecs = carried,
+                                 .unit = (uint32_t)cases[i].unit, .n_lanes = cases[i].n_lanes, .n_classes = 1,
+                                 .n_labels = 32, .n_sets = 1 };
         struct golden *g = golden_begin();
         forge body = forge_new(), tail = forge_new();
         uint64_t record[4];

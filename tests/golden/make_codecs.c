@@ -61,30 +61,25 @@ static void make_constants(void)
     static const struct {
         const char *name, *chain;
         size_t chain_nbytes, width;
-    } cases[] = {
-        { "bytes", CHAIN(""), 1 },
-        { "bytes step", CHAIN("\2\3"), 3 },
-        { "low, rest, symbols of two bytes", CHAIN("\3\4\6\11"), 4 },
-        { "three low, rest, symbols of two bytes", CHAIN("\3\10\4\13"), 8 },
-        { "rest, symbols of a byte", CHAIN("\3\2\11\6"), 2 },
-        { "symbols alone", CHAIN("\3\1\0\10"), 1 },
-        { "nibbles", CHAIN("\3\0\0\4"), 1 },
+        const char *element;
+    } cases[] = { /* rests are packed, so that only those of 0 make a constant plane for sure */
+        { "bytes", CHAIN(""), 1, "\x11" },
+        { "bytes step", CHAIN("\2\3"), 3, "\x11\x22\x33" },
+        { "low, rest, symbols of two bytes", CHAIN("\3\4\6\11"), 4, "\xA5\xA5\xC0\x7F" },
+        { "three low, rest, symbols of two bytes", CHAIN("\3\10\4\13"), 8, "\xA5\xA5\xA5\xA5\xA5\xA5\xF0\x7F" },
+        { "rest, symbols of a byte", CHAIN("\3\2\11\6"), 2, "\0\0" },
+        { "symbols alone", CHAIN("\3\1\0\10"), 1, "\x11" },
+        { "nibbles", CHAIN("\3\0\0\4"), 1, "\x11" },
     };
     struct golden *g = golden_begin();
     uint8_t raw[480];
 
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct composition c = { .chain = cases[i].chain, .chain_nbytes = cases[i].chain_nbytes, .codecs = constants, .unit = 1 };
+        struct composition c = { .chain = cases[i].chain, .chain_nbytes = cases[i].chain_nbytes };
+        c.codecs = constants;
+        c.unit = 1;
         for (size_t n = 0; n < sizeof raw; n++)
-            raw[n] = (uint8_t)(0x11 * (n % cases[i].width + 1));
-        if (i == 4)
-            memset(raw, 0, sizeof raw); /* its plane of rests is packed, with 10 bits each */
-        if (i == 2 || i == 3) /* and here so with 7 and 5 */
-            for (size_t n = 0; n < sizeof raw; n++)
-                raw[n] = n % cases[i].width < cases[i].width - 2 ? 0xA5 : n % cases[i].width == cases[i].width - 1 ? 0x7F : 0xC0;
-        if (i == 3)
-            for (size_t n = 7; n < sizeof raw; n += 8)
-                raw[n - 1] = 0xF0;
+            raw[n] = (uint8_t)cases[i].element[n % cases[i].width];
         add_bytes(g, cases[i].name, c, raw, sizeof raw);
     }
     golden_seal(g);
@@ -94,15 +89,17 @@ static void make_constants(void)
 /* Floats of 16 or 32 bits that were widened, in units of which some have no low bits at all. */
 static void make_trims(void)
 {
-    static const uint8_t codecs[5] = { PTWM_CODEC_TRIM, PTWM_CODEC_TRIM, PTWM_CODEC_TRIM, PTWM_CODEC_RANS, PTWM_CODEC_RANS };
+    static const uint8_t f64_codecs[5] = { PTWM_CODEC_TRIM, PTWM_CODEC_TRIM, PTWM_CODEC_TRIM, PTWM_CODEC_RANS,
+                                           PTWM_CODEC_RANS };
     static const uint8_t f32_codecs[3] = { PTWM_CODEC_TRIM, PTWM_CODEC_IDENTITY, PTWM_CODEC_HUFFMAN };
     enum { N = 2500 };
     struct golden *g = golden_begin();
     uint8_t *raw = malloc(8 * N);
 
     for (unsigned unit = 128; unit <= 1024; unit *= 2) {
-        struct composition c = { .chain = "\3\4\6\11", .chain_nbytes = 4, .codecs = f32_codecs, .trim_unit = unit, .unit = 1 };
+        struct composition c = { .chain = "\3\4\6\11", .chain_nbytes = 4, .codecs = f32_codecs, .unit = 1 };
         char name[64];
+        c.trim_unit = unit;
         golden_floats(raw, N, 4, 8, 50, unit);
         for (size_t i = 0; i < N; i++) {
             const unsigned t = (unsigned)(i / unit * 3 / 2 % 17);
@@ -113,7 +110,8 @@ static void make_trims(void)
         add_bytes(g, name, c, raw, 4 * N);
     }
     {
-        struct composition c = { .chain = "\3\10\4\13", .chain_nbytes = 4, .codecs = codecs, .trim_unit = 256, .unit = 1 };
+        struct composition c = { .chain = "\3\10\4\13", .chain_nbytes = 4, .codecs = f64_codecs, .unit = 1 };
+        c.trim_unit = 256;
         golden_floats(raw, N, 8, 11, 50, 7);
         for (size_t i = 0; i < N; i++) { /* of 53 bits 24 are used: three of the middle plane */
             ptwm_store16(raw + 8 * i, 0);
@@ -126,7 +124,7 @@ static void make_trims(void)
         add_bytes(g, "a unit beyond the plane", c, raw, 8 * 333);
     }
     golden_seal(g);
-    golden_save(g, "codec-trim.ptwm", "codec 6: runs of units with 0 to 16 bits of zero, short last units; identity between");
+    golden_save(g, "codec-trim.ptwm", "codec 6: runs of units with 0 to 16 bits of zero, short last units");
     free(raw);
 }
 
@@ -163,7 +161,9 @@ static void make_steps(void)
     char name[64], chain[2] = { PTWM_STEP_BYTES };
 
     for (unsigned i = 0; i < sizeof chains / sizeof chains[0]; i++) {
-        struct composition c = { .chain = chains[i].chain, .chain_nbytes = chains[i].chain_nbytes, .codecs = mixed, .unit = 1 };
+        struct composition c = { .chain = chains[i].chain, .chain_nbytes = chains[i].chain_nbytes };
+        c.codecs = mixed;
+        c.unit = 1;
         for (size_t n = 0; n < NBYTES; n++)
             raw[n] = (uint8_t)(n % 8 == 0 ? n / 3 : n % 8 == 1 ? n / 200 : n % 2 == 0 ? n * n : 3 * i);
         add_bytes(g, chains[i].name, c, raw, NBYTES);
@@ -206,7 +206,7 @@ static void make_rests(void)
             add_bytes(g, name, c, raw, width == 0 ? n / 2 : width * n);
         }
     golden_seal(g);
-    golden_save(g, "rests.ptwm", "rests of 0 to 15 bits of elements of 4, 8 and 16 bits, in blocks and what is left of them");
+    golden_save(g, "rests.ptwm", "rests of 0 to 15 bits of elements of 4, 8 and 16 bits, in blocks and behind them");
 }
 
 /* Shifts hold for symbols whatever codec they have. */

@@ -5,9 +5,9 @@
  * ones and never make them anew. This program says how they came about, and makes more of them:
  *
  *   - While the status line of FORMAT.md says "candidate", all may be made anew, in a commit of its own that says why.
- *   - Once it says "frozen", files and lines of the index are only added: run this in an empty directory and take from there
- *     what is new. What the writer makes is likely to differ from the committed files then, as encoders get better; those
- *     stay as they are.
+ *   - Once it says "frozen", files and lines of the index are only added: run this in an empty directory and take from
+ *     there what is new. What the writer makes is likely to differ from the committed files then, as encoders
+ *     get better; those stay as they are.
  *
  * The result is the same on all machines, but for what zstd makes, which depends on its version: that has to be built in.
  * If it is not, no file is made.

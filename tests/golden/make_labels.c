@@ -82,7 +82,8 @@ static void make_kinds(void)
         { "label-bytes.ptwm", "label rANS of whole bytes", "\3\1\0\10", 1, 0, 1400, { LABEL }, 0 },
         { "label-top-bits.ptwm", "label rANS of the top 5 bits of bytes", "\3\1\3\5", 1, 0, 1400, { 0, LABEL }, 0 },
         { "label-nibbles.ptwm", "label rANS of nibbles", "\3\0\0\4", 1, 0, 700, { LABEL }, 0 },
-        { "label-nibble-parts.ptwm", "label rANS of two bits of nibbles; rests of 2", "\3\0\1\2", 1, 0, 700, { 0, LABEL }, 0 },
+        { "label-nibble-parts.ptwm", "label rANS of two bits of nibbles; rests of 2", "\3\0\1\2", 1, 0, 700,
+          { 0, LABEL }, 0 },
         { "label-f32.ptwm", "label rANS of f32, 9 bits; low planes", "\3\4\6\11", 4, 8, 1100, { 0, 0, LABEL }, 1 },
         { "label-f32-trimmed.ptwm", "label rANS of f32, 9 bits; trimmed low planes", "\3\4\6\11", 4, 8, 1100,
           { TRIM, 0, LABEL }, 1 },
@@ -135,7 +136,7 @@ static void make_sets(void)
         add(g, name, &c, 5 * 1024 + 200);
     }
     golden_seal(g);
-    golden_save(g, "label-sets.ptwm", "several sets in a segment of six chunks, in another order; odd chunks coded by Huffman");
+    golden_save(g, "label-sets.ptwm", "several sets in segments of six chunks, not in order; odd chunks coded by Huffman");
 }
 
 /* Lanes without elements, units beyond chunks, columns beyond elements, eight classes, two labels. */

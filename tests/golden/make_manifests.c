@@ -185,7 +185,8 @@ static void make_unknown_keys(void)
 {
     static const char items[] = "\x8c" /* twelve things in an array */
                                 "\x20" "\x39\x01\x00" "\x42\x00\xff" "\x63\xe2\x82\xac" "\xa2\x00\x01\x61k\xf6" "\xf4"
-                                "\xf9\x3c\x00" "\xfa\x40\x49\x0f\xdb" "\xfb\x3f\xf0\0\0\0\0\0\0" "\xc0\x61t" "\xf8\xff" "\x80";
+                                "\xf9\x3c\x00" "\xfa\x40\x49\x0f\xdb" "\xfb\x3f\xf0\0\0\0\0\0\0" "\xc0\x61t"
+                                "\xf8\xff" "\x80";
     struct golden *g = golden_begin();
     forge manifest = forge_new();
     uint8_t raw[N];
@@ -209,7 +210,7 @@ static void make_unknown_keys(void)
     forge_put(&manifest, "\x1b\xff\xff\xff\xff\xff\xff\xff\xff\x00", 10);
     forge_file(&g->file, &g->body, &manifest);
     forge_free(&manifest);
-    golden_save(g, "unknown-keys.ptwm", "keys of the manifest and of tensors, and fields of segments, that are to be skipped");
+    golden_save(g, "unknown-keys.ptwm", "keys of the manifest and of tensors, and items of segments, to be skipped");
 }
 
 static void make_aligned(void)
@@ -229,7 +230,7 @@ static void make_aligned(void)
         golden_add(g, name, PTWM_DTYPE_NONE, GOLDEN_NO_SHAPE, NULL, &c, raw, sizeof raw - 100 * i);
     }
     golden_seal(g);
-    golden_save(g, "aligned.ptwm", "segments and chunks at multiples of 64 bytes, and others; with CRCs of planes and without");
+    golden_save(g, "aligned.ptwm", "segments and chunks at multiples of 64 bytes, and others; CRCs of planes or none");
 }
 
 /* Segments that no tensor names are no mistake. */

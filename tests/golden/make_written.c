@@ -163,8 +163,8 @@ static void make_flags(void)
         add(&f, "first", PTWM_DTYPE_BF16, 4, 64, 1);
         add(&f, "second", PTWM_DTYPE_U8, 4, 64, 2);
         snprintf(name, sizeof name, "flags-%s.ptwm", names[flags]);
-        snprintf(covers, sizeof covers, "payload hashes: %s; CRCs of planes: %s", flags & PTWM_WRITE_PAYLOAD_HASH ? "yes" : "no",
-                 flags & PTWM_WRITE_PLANE_CRC ? "yes" : "no");
+        snprintf(covers, sizeof covers, "payload hashes: %s; CRCs of planes: %s",
+                 flags & PTWM_WRITE_PAYLOAD_HASH ? "yes" : "no", flags & PTWM_WRITE_PLANE_CRC ? "yes" : "no");
         save(&f, name, covers);
     }
 }

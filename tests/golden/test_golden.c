@@ -226,7 +226,8 @@ static void decode_ranges(const struct golden *g, const struct ptwm_reader *r)
     for (unsigned i = 0; i < g->n_tensors; i++) {
         const uint32_t bits = ptwm_dtype_bits(g->tensors[i].dtype), eight_nbytes = bits > 0 ? bits : 8;
         const uint64_t eights = g->tensors[i].nbytes / eight_nbytes;
-        const uint64_t ranges[][2] = { { 0, 1 }, { eights / 3, 1 + eights / 3 }, { eights / 2, eights }, { eights, eights } };
+        const uint64_t third = eights / 3, half = eights / 2;
+        const uint64_t ranges[][2] = { { 0, 1 }, { third, 1 + third }, { half, eights }, { eights, eights } };
         for (unsigned k = 0; g->raw[i] != NULL && k < 4; k++) {
             const uint64_t begin = ranges[k][0] < eights ? ranges[k][0] : eights;
             const uint64_t end = ranges[k][1] < eights ? ranges[k][1] : eights;
@@ -244,7 +245,8 @@ static void decode_ranges(const struct golden *g, const struct ptwm_reader *r)
 static size_t word_nbytes(uint32_t dtype)
 {
     const uint32_t bits = ptwm_dtype_bits(dtype);
-    const int is_pair = dtype == PTWM_DTYPE_C32 || dtype == PTWM_DTYPE_C64 || dtype == PTWM_DTYPE_C128 || dtype == PTWM_DTYPE_BC32;
+    const int is_pair = dtype == PTWM_DTYPE_C32 || dtype == PTWM_DTYPE_C64 || dtype == PTWM_DTYPE_C128 ||
+                        dtype == PTWM_DTYPE_BC32;
 
     return bits <= 8 ? 1 : bits / 8 / (is_pair ? 2 : 1);
 }
