@@ -340,7 +340,7 @@ static void check_good(struct golden *g)
 
 /* -------------------------------------------------------------------------------------------------------- failures */
 
-static enum ptwm_status decode_one(const struct ptwm_reader *r, uint64_t tensor)
+static enum ptwm_status decode_one(const struct ptwm_reader *r, uint64_t tensor, uint32_t flags)
 {
     struct ptwm_tensor_info t = { .struct_nbytes = sizeof t };
     struct ptwm_request request = { tensor, 0, PTWM_NONE, NULL, 0 };
@@ -349,7 +349,7 @@ static enum ptwm_status decode_one(const struct ptwm_reader *r, uint64_t tensor)
     CHECK_EQ(ptwm_reader_get_tensor(r, tensor, &t), PTWM_OK);
     request.buffer = malloc((size_t)t.nbytes + 1);
     request.buffer_nbytes = t.nbytes;
-    status = decode(r, &request, 1, 0, 1);
+    status = decode(r, &request, 1, flags, 1);
     free(request.buffer);
     return status;
 }
@@ -370,8 +370,12 @@ static void check_bad(const struct golden *g, const char *where, const char *exp
     CHECK_EQ(status, PTWM_OK);
     if (r == NULL)
         return;
-    status = decode_one(r, is_verify ? 0 : strtoul(where + 7, NULL, 10));
+    status = decode_one(r, is_verify ? 0 : strtoul(where + 7, NULL, 10), 0);
     CHECK(strcmp(golden_status_name(status), is_verify ? "PTWM_OK" : expected) == 0);
+    if (is_verify) {
+        const char *with_hash = strcmp(expected, "PTWM_ERR_HASH") == 0 ? expected : "PTWM_OK";
+        CHECK(strcmp(golden_status_name(decode_one(r, 0, PTWM_DECODE_CHECK_HASH)), with_hash) == 0);
+    }
     CHECK(strcmp(golden_status_name(ptwm_reader_verify(r, 1, NULL)), expected) == 0);
     ptwm_reader_close(r);
 }

@@ -4,14 +4,16 @@ import os
 
 import pytest
 import second_decoder
-from golden_files import BAD, GOOD, ROOT
+from golden_files import BAD, DIRECTORY, GOOD, ROOT
 from second_decoder import Corrupt, Malformed, NotPtwm, Unsupported, codecs
 from second_decoder.checksums import crc32c, xxh3_64
 from second_decoder.cursor import Cursor
 from second_decoder.manifest import DTYPES
+from second_decoder.source import safetensors
 
 import ptwm
 from ptwm._library import ffi, lib
+from ptwm.conversion import ConversionError, decompress_file
 from ptwm.sharding import compress_ptwm_blob
 
 # What the library tells apart that FORMAT.md does not is Malformed.
@@ -67,6 +69,30 @@ def test_what_the_writer_makes():
         file = second_decoder.File(compress_ptwm_blob(tensors, method_hint=method, streaming_chunk=4096))
         file.check()
         assert [file.decode(file.find(dtype)) for dtype in ("U8", "BF16", "F32", "F64", "F4")] == 5 * [raw]
+
+
+@pytest.mark.parametrize("golden", GOOD, ids=lambda golden: golden.name)
+def test_source(golden, tmp_path):
+    """Section 9: both restore the same .safetensors file, or neither does."""
+    path = tmp_path / "model.safetensors"
+    try:
+        expected = safetensors(second_decoder.File(golden.read()))
+    except second_decoder.Refused:
+        with pytest.raises((ConversionError, ptwm.PtwmError)):
+            decompress_file(DIRECTORY / golden.name, path)
+        return
+    decompress_file(DIRECTORY / golden.name, path)
+    assert path.read_bytes() == expected
+
+
+def test_canonical_header(tmp_path):
+    """All that its strings may hold, in names and in metadata."""
+    texts = ["", '"\\/', *map(chr, range(32)), "\x7f\x80\xff", "\u20ac \U0001f9e0", "\u2028\ud7ff\uffff"]
+    tensors = [(f"{text}{i}", bytes([i]), "U8", [1]) for i, text in enumerate(texts)]
+    data = compress_ptwm_blob(tensors, metadata={text: text[::-1] for text in texts})
+    (tmp_path / "model.ptwm").write_bytes(data)
+    decompress_file(tmp_path / "model.ptwm", tmp_path / "model.safetensors")
+    assert (tmp_path / "model.safetensors").read_bytes() == safetensors(second_decoder.File(data))
 
 
 # ------------------------------------------------------------------------------------- what golden files hold
