@@ -183,10 +183,10 @@ static void make_unknown_dtypes(void)
 /* All that a later version may add without a required feature. */
 static void make_unknown_keys(void)
 {
-    static const char items[] = "\x8c" /* twelve things in an array */
+    static const char items[] = "\x8d" /* thirteen things in an array */
                                 "\x20" "\x39\x01\x00" "\x42\x00\xff" "\x63\xe2\x82\xac" "\xa2\x00\x01\x61k\xf6" "\xf4"
                                 "\xf9\x3c\x00" "\xfa\x40\x49\x0f\xdb" "\xfb\x3f\xf0\0\0\0\0\0\0" "\xc0\x61t"
-                                "\xf8\xff" "\x80";
+                                "\xf8\xff" "\xdb\xff\xff\xff\xff\xff\xff\xff\xff\0" "\x80";
     struct golden *g = golden_begin();
     forge manifest = forge_new();
     uint8_t raw[N];
