@@ -110,7 +110,8 @@ void ptwm_cbor_skip(struct ptwm_cursor *c, unsigned depth)
     case 5:
     case 6: {
         uint64_t n = major == 6 ? 1 : major == 5 ? value * 2 : value;
-        if (depth >= PTWM_CBOR_MAX_DEPTH || value > ptwm_cursor_left(c)) {
+        /* The value of a tag is no count. */
+        if (depth >= PTWM_CBOR_MAX_DEPTH || (major != 6 && value > ptwm_cursor_left(c))) {
             fail(c);
             break;
         }

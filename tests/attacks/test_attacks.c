@@ -300,6 +300,11 @@ static void test_malformed_cbor(void)
     forge_put(&manifest, "\xa3\x01\x80\x02\x80\x06\x81\x81\x81\x81\x81\x81\x81\x00", 14);
     only_manifest(&file, &manifest);
     ptwm_reader_close(open_forged(&file, PTWM_OK));
+    /* A tag's number is no number of items: there may be more of them than bytes that are left. */
+    manifest.nbytes = 0;
+    forge_put(&manifest, "\xa3\x01\x80\x02\x80\x06\xdb\xff\xff\xff\xff\xff\xff\xff\xff\x00", 16);
+    only_manifest(&file, &manifest);
+    ptwm_reader_close(open_forged(&file, PTWM_OK));
     /* A million deep: arrays, maps and tags. */
     for (unsigned i = 0; i < 3; i++) {
         manifest.nbytes = 0;
