@@ -63,6 +63,17 @@ static inline uint64_t ptwm_ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
+/* The greatest common divisor; that of 0 and b is b. */
+static inline uint64_t ptwm_gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* ceil(log2(n)) for n >= 1: the bits that a value below n takes. */
 static inline unsigned ptwm_ceil_log2(uint32_t n)
 {

@@ -89,16 +89,6 @@ static void list_planes(struct ptwm_parsed_chain *chain)
     }
 }
 
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-    while (b != 0) {
-        uint32_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 enum ptwm_status ptwm_chain_parse(const void *bytes, size_t nbytes, struct ptwm_parsed_chain *chain,
                                   struct ptwm_error *error)
 {
@@ -124,7 +114,7 @@ enum ptwm_status ptwm_chain_parse(const void *bytes, size_t nbytes, struct ptwm_
         if (status != PTWM_OK)
             return status;
         width = step->width > 0 ? step->width : 1;
-        chain->granule_nbytes = chain->granule_nbytes / gcd(chain->granule_nbytes, width) * width;
+        chain->granule_nbytes = chain->granule_nbytes / ptwm_gcd(chain->granule_nbytes, width) * width;
         chain->n_steps++;
     }
     list_planes(chain);

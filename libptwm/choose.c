@@ -17,16 +17,6 @@ enum {
 
 /* ----------------------------------------------------------------------------------------------------- chunking */
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 /* The largest multiple of step that is at most limit, or 0. */
 static uint64_t round_down(uint64_t limit, uint64_t step)
 {
@@ -53,9 +43,9 @@ static uint32_t choose_unit(const struct ptwm_step *label, uint64_t row, uint64_
 /* Elements of a chunk of a label chain: whole units; whole rows and blocks of the rest packing if they fit. */
 static uint64_t label_chunk_elements(uint64_t row, uint64_t unit, uint64_t limit)
 {
-    const uint64_t blocks = unit / gcd(unit, 512) * 512;
-    const uint64_t rows = row > 0 && row <= limit ? row / gcd(row, unit) * unit : unit;
-    const uint64_t both = rows / gcd(rows, blocks) * blocks;
+    const uint64_t blocks = unit / ptwm_gcd(unit, 512) * 512;
+    const uint64_t rows = row > 0 && row <= limit ? row / ptwm_gcd(row, unit) * unit : unit;
+    const uint64_t both = rows / ptwm_gcd(rows, blocks) * blocks;
 
     if (both <= limit)
         return round_down(limit, both);
