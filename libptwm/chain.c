@@ -114,7 +114,7 @@ enum ptwm_status ptwm_chain_parse(const void *bytes, size_t nbytes, struct ptwm_
         if (status != PTWM_OK)
             return status;
         width = step->width > 0 ? step->width : 1;
-        chain->granule_nbytes = chain->granule_nbytes / ptwm_gcd(chain->granule_nbytes, width) * width;
+        chain->granule_nbytes = chain->granule_nbytes / (uint32_t)ptwm_gcd(chain->granule_nbytes, width) * width;
         chain->n_steps++;
     }
     list_planes(chain);
