@@ -225,6 +225,7 @@ enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, u
     return file_read(file, offset, bytes->data, (size_t)nbytes, error);
 }
 
+#ifdef MADV_POPULATE_READ
 /* The pages that hold a range of a mapped file. */
 static void page_range(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes, uint8_t **begin, size_t *length)
 {
@@ -233,6 +234,7 @@ static void page_range(const struct ptwm_file *file, uint64_t offset, uint64_t n
     *begin = (uint8_t *)(uintptr_t)file->data + from;
     *length = (size_t)(offset + nbytes - from);
 }
+#endif
 
 /*
  * Maps the pages of a range in one go: a page fault for each 64 KiB would cost a large chunk a tenth of its decoding.
