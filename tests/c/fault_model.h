@@ -25,6 +25,7 @@ struct model {
 
 static inline bool make_directory(void)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what is printed before a fork is not printed twice */
     if (mkdtemp(directory) == NULL)
         return false;
     snprintf(path, sizeof path, "%s/model.ptwm", directory);

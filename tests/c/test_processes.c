@@ -118,6 +118,11 @@ static void test_fork_while_threads_decode(void)
     free(m);
     return;
 #endif
+    if (getenv("MESON_EXE_WRAPPER") != NULL) {
+        printf("SKIP test_fork_while_threads_decode: the emulator's own locks stay held in the child\n");
+        free(m);
+        return;
+    }
     CHECK_EQ(write_model(m, NULL), PTWM_OK);
     snprintf(other, sizeof other, "%s.child", path);
     for (int backend = 0; backend < 2; backend++) {
