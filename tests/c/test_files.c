@@ -2,6 +2,7 @@
  * File systems that are full, limits of a process, and files that change while they are open.
  */
 #define _GNU_SOURCE /* unshare */
+#define _FILE_OFFSET_BITS 64
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -200,7 +201,7 @@ static int write_without_memory(const struct model *old, const struct model *new
 
 static void test_no_memory(void)
 {
-    static const size_t too_large[] = { SIZE_MAX, SIZE_MAX - 4095, SIZE_MAX - (2 << 20), SIZE_MAX / 2 + 1 };
+    static const size_t too_large[] = { SIZE_MAX, SIZE_MAX - 4095, SIZE_MAX - (2 << 20) };
     struct model *m = make_model(6);
     void *memory = NULL;
     int result;
@@ -329,6 +330,30 @@ static void test_replaced_while_open(void)
     free(new);
 }
 
+/* More than 32 bits can count, and nothing in it: with 32 bits it cannot be mapped, which is said; it can be read. */
+static void test_file_beyond_32_bits(void)
+{
+    struct ptwm_reader_options options = PTWM_READER_OPTIONS_INIT;
+    struct ptwm_error error = PTWM_ERROR_INIT;
+    struct ptwm_reader *r = NULL;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+    CHECK_EQ(ftruncate(fd, (off_t)5 << 30), 0);
+    close(fd);
+    options.backend = PTWM_BACKEND_PREAD;
+    CHECK_EQ(ptwm_reader_open_path(path, &options, &r, &error), PTWM_ERR_NOT_PTWM);
+    options.backend = PTWM_BACKEND_MMAP;
+    if (sizeof(size_t) > 4) {
+        CHECK_EQ(ptwm_reader_open_path(path, &options, &r, &error), PTWM_ERR_NOT_PTWM);
+    } else {
+        CHECK_EQ(ptwm_reader_open_path(path, &options, &r, &error), PTWM_ERR_IO);
+        CHECK_EQ(error.os_error, ENOMEM);
+        CHECK(strcmp(error.detail, "mmap") == 0);
+    }
+    CHECK(r == NULL);
+    n_files(true);
+}
+
 /* What ptwm.h says of PTWM_BACKEND_MMAP: the process is killed, and nothing else; or the pages were there yet. */
 static int read_lost_pages(const struct model *old, const struct model *new)
 {
@@ -432,6 +457,7 @@ int main(void)
     RUN(test_shortened_while_open);
     RUN(test_overwritten_while_open);
     RUN(test_replaced_while_open);
+    RUN(test_file_beyond_32_bits);
     RUN(test_shortened_while_mapped);
     RUN(test_scribbled_on_while_open);
     rmdir(directory);
