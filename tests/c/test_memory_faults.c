@@ -277,7 +277,7 @@ static enum ptwm_status add_wanted(struct ptwm_writer *w, const struct wanted_da
 {
     struct ptwm_tensor_spec specs[N_WANTED + N_LITTLE];
     uint64_t shapes[N_WANTED + N_LITTLE][2];
-    char names[N_WANTED + N_LITTLE][8];
+    char names[N_WANTED + N_LITTLE][16];
     enum ptwm_status status;
 
     for (unsigned i = 0; i < n_wanted + N_LITTLE; i++) {
