@@ -36,7 +36,7 @@ if [ -x "$build/example_load_model_cpp" ]; then
 fi
 
 # A member of an archive: the model with other bytes around it.
-{ head -c 12345 "$build/example_load_model"; cat "$model"; echo "more"; } >"$work/archive"
+{ tail -c 12345 "$model"; cat "$model"; echo "more"; } >"$work/archive"
 expect archive_member $wrapper "$build/example_archive_member" "$work/archive" 12345 "$(wc -c <"$model")" 2>"$work/memory"
 grep -q ' 0 left behind' "$work/memory" || { cat "$work/memory"; exit 1; }
 
