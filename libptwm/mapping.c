@@ -225,6 +225,7 @@ enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, u
     return file_read(file, offset, bytes->data, (size_t)nbytes, error);
 }
 
+#ifdef MADV_POPULATE_READ
 /* The pages that hold a range of a mapped file. */
 static void page_range(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes, uint8_t **begin, size_t *length)
 {
@@ -233,6 +234,7 @@ static void page_range(const struct ptwm_file *file, uint64_t offset, uint64_t n
     *begin = (uint8_t *)(uintptr_t)file->data + from;
     *length = (size_t)(offset + nbytes - from);
 }
+#endif
 
 /*
  * Maps the pages of a range in one go: a page fault for each 64 KiB would cost a large chunk a tenth of its decoding.
@@ -380,13 +382,14 @@ static void give_pages(void *pages, size_t nbytes)
 
 /* ----------------------------------------------------------------------------------------------- files to write */
 
-enum output_kind { OUTPUT_PATH, OUTPUT_SINK, OUTPUT_MEMORY };
+enum output_kind { OUTPUT_PATH, OUTPUT_SINK, OUTPUT_MEMORY, OUTPUT_BYTES };
 
 struct ptwm_output {
     enum output_kind kind;
     const struct ptwm_allocator *allocator;
     uint64_t position;
     struct ptwm_sink sink;
+    struct ptwm_bytes *bytes; /* OUTPUT_BYTES */
     struct ptwm_bytes memory;
     bool memory_is_mapped; /* by map_pages, not by the allocator */
     int fd;
@@ -467,7 +470,7 @@ enum ptwm_status ptwm_output_open_path(const char *path, const struct ptwm_alloc
         os_error = create_temporary(*output);
     if (os_error != 0) {
         ptwm_output_close(*output);
-        return ptwm_fail_os(error, os_error, "create");
+        return os_error == ENOMEM ? ptwm_fail(error, PTWM_ERR_MEMORY, "create") : ptwm_fail_os(error, os_error, "create");
     }
     return PTWM_OK;
 }
@@ -485,6 +488,15 @@ enum ptwm_status ptwm_output_open_memory(const struct ptwm_allocator *allocator,
                                          struct ptwm_error *error)
 {
     return new_output(OUTPUT_MEMORY, allocator, output, error);
+}
+
+enum ptwm_status ptwm_output_open_bytes(struct ptwm_bytes *bytes, const struct ptwm_allocator *allocator,
+                                        struct ptwm_output **output, struct ptwm_error *error)
+{
+    enum ptwm_status status = new_output(OUTPUT_BYTES, allocator, output, error);
+    if (status == PTWM_OK)
+        (*output)->bytes = bytes;
+    return status;
 }
 
 void ptwm_output_close(struct ptwm_output *output)
@@ -564,6 +576,9 @@ enum ptwm_status ptwm_output_write(struct ptwm_output *output, const void *data,
     if (output->kind == OUTPUT_MEMORY) {
         if (append_to_memory(output, data, nbytes) != PTWM_OK)
             return ptwm_fail(error, PTWM_ERR_MEMORY, "the file in memory");
+    } else if (output->kind == OUTPUT_BYTES) {
+        if (ptwm_bytes_append(output->bytes, data, nbytes) != PTWM_OK)
+            return ptwm_fail(error, PTWM_ERR_MEMORY, "%zu encoded bytes", nbytes);
     } else if (output->kind == OUTPUT_SINK) {
         os_error = output->sink.write(output->sink.context, data, nbytes);
     } else {
@@ -580,7 +595,7 @@ enum ptwm_status ptwm_output_read_back(struct ptwm_output *output, struct ptwm_f
     enum ptwm_status status;
 
     *file = NULL;
-    if (output->kind == OUTPUT_SINK)
+    if (output->kind == OUTPUT_SINK || output->kind == OUTPUT_BYTES)
         return PTWM_OK;
     if (output->kind == OUTPUT_MEMORY)
         return ptwm_file_open_memory(output->memory.data, output->memory.nbytes, output->allocator, file, error);

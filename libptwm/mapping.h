@@ -58,6 +58,9 @@ enum ptwm_status ptwm_output_open_sink(const struct ptwm_sink *sink, const struc
                                        struct ptwm_output **output, struct ptwm_error *error);
 enum ptwm_status ptwm_output_open_memory(const struct ptwm_allocator *allocator, struct ptwm_output **output,
                                          struct ptwm_error *error);
+/* Appends to the caller's *bytes, which stay the caller's. PTWM_ERR_MEMORY where a sink could only say PTWM_ERR_IO. */
+enum ptwm_status ptwm_output_open_bytes(struct ptwm_bytes *bytes, const struct ptwm_allocator *allocator,
+                                        struct ptwm_output **output, struct ptwm_error *error);
 /* Releases the output; if it is not published, nothing of it remains at its path. */
 void ptwm_output_close(struct ptwm_output *output);
 

@@ -1,6 +1,5 @@
 #include "segment_encode.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "chain_encode.h"
@@ -38,11 +37,6 @@ static int discard(void *context, const void *data, size_t nbytes)
     return 0;
 }
 
-static int append(void *context, const void *data, size_t nbytes)
-{
-    return ptwm_bytes_append(context, data, nbytes) == PTWM_OK ? 0 : ENOMEM;
-}
-
 /* Finds out, or estimates, what encoding with a chain gives. */
 typedef enum ptwm_status (*measure_fn)(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                        enum ptwm_zstd_use zstd, struct result *result, struct ptwm_error *error);
@@ -52,9 +46,11 @@ static enum ptwm_status try_chain(const struct ptwm_encode_spec *spec, const str
                                   enum ptwm_zstd_use zstd, struct result *result, struct ptwm_error *error)
 {
     const bool keeps = spec->nbytes <= TRY_ALL_NBYTES;
-    const struct ptwm_sink sink = { keeps ? append : discard, &result->encoded };
+    const struct ptwm_allocator *allocator = spec->context->allocator;
+    const struct ptwm_sink nowhere = { discard, NULL };
     struct ptwm_output *output;
-    enum ptwm_status status = ptwm_output_open_sink(&sink, spec->context->allocator, &output, error);
+    enum ptwm_status status = keeps ? ptwm_output_open_bytes(&result->encoded, allocator, &output, error)
+                                    : ptwm_output_open_sink(&nowhere, allocator, &output, error);
 
     if (status != PTWM_OK)
         return status;

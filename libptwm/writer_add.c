@@ -3,7 +3,6 @@
  */
 #include "writer.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "choose.h"
@@ -245,16 +244,10 @@ struct batch {
     struct prepared *prepared; /* slots */
 };
 
-static int append_bytes(void *context, const void *data, size_t nbytes)
-{
-    return ptwm_bytes_append(context, data, nbytes) == PTWM_OK ? 0 : ENOMEM;
-}
-
 static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struct ptwm_tensor_spec *s,
                                         struct ptwm_encode_memory *memory, struct prepared *prepared,
                                         struct ptwm_error *error)
 {
-    const struct ptwm_sink sink = { append_bytes, &prepared->bytes };
     struct recipe *recipe = ptwm_alloc(w->allocator, 1, sizeof *recipe);
     struct ptwm_output *output = NULL;
     enum ptwm_status status = recipe != NULL ? make_recipe(s, recipe, error) : PTWM_ERR_MEMORY;
@@ -265,7 +258,7 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
     if (status == PTWM_OK)
         status = ptwm_bytes_reserve(&prepared->bytes, s->nbytes + 4096);
     if (status == PTWM_OK)
-        status = ptwm_output_open_sink(&sink, w->allocator, &output, error);
+        status = ptwm_output_open_bytes(&prepared->bytes, w->allocator, &output, error);
     if (status == PTWM_OK)
         status = ptwm_writer_encode_bytes(w, recipe, s->data, s->nbytes, row_nbytes(s), 1, memory, output,
                                           &prepared->record, error);

@@ -99,6 +99,8 @@ static enum ptwm_status copy_decoded(struct ptwm_writer *w, const struct ptwm_re
         spec->chains = &chain;
         spec->n_chains = 1;
         status = ptwm_writer_add(w, spec, error);
+        spec->data = NULL; /* they end with this call */
+        spec->chains = NULL;
     }
     ptwm_layout_free(layout);
     ptwm_release(w->allocator, raw, t->nbytes, 1);

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Runs the examples: what is written must be what all of them read. Usage: check_examples.sh BUILD_DIRECTORY PTWM_DUMP
+# Programs for another machine run under what meson says in MESON_EXE_WRAPPER.
 set -eu
+wrapper=${MESON_EXE_WRAPPER-}
 build=$1
 dump=$2
 here=$(dirname "$0")
@@ -18,19 +20,19 @@ expect() {
 }
 
 model=$work/model.ptwm
-"$build/example_write_model" "$model"
-"$dump" -c "$model" >"$work/dump" || { cat "$work/dump"; exit 1; }
+$wrapper "$build/example_write_model" "$model"
+$wrapper "$dump" -c "$model" >"$work/dump" || { cat "$work/dump"; exit 1; }
 grep -q '20 bytes of metadata' "$work/dump"
 # The bytes are the same each time, and tied weights are there once.
-"$build/example_write_model" "$work/again.ptwm"
+$wrapper "$build/example_write_model" "$work/again.ptwm"
 cmp "$model" "$work/again.ptwm"
 test "$(wc -c <"$model")" -lt 180000
 
-expect load_model "$build/example_load_model" "$model"
-expect stream_model "$build/example_stream_model" "$model"
-expect decode_on_threads "$build/example_decode_on_threads" "$model"
+expect load_model $wrapper "$build/example_load_model" "$model"
+expect stream_model $wrapper "$build/example_stream_model" "$model"
+expect decode_on_threads $wrapper "$build/example_decode_on_threads" "$model"
 if [ -x "$build/example_load_model_cpp" ]; then
-    expect load_model.cpp "$build/example_load_model_cpp" "$model"
+    expect load_model.cpp $wrapper "$build/example_load_model_cpp" "$model"
 fi
 
 # The example of README.md opens model.ptwm where it is run.
@@ -39,13 +41,13 @@ grep -q '^head: 262144 bytes, status 0$' "$work/got" || { cat "$work/got"; exit 
 n=$((n + 1))
 
 # A member of an archive: the model with other bytes around it.
-{ head -c 12345 "$build/example_load_model"; cat "$model"; echo "more"; } >"$work/archive"
-expect archive_member "$build/example_archive_member" "$work/archive" 12345 "$(wc -c <"$model")" 2>"$work/memory"
+{ tail -c 12345 "$model"; cat "$model"; echo "more"; } >"$work/archive"
+expect archive_member $wrapper "$build/example_archive_member" "$work/archive" 12345 "$(wc -c <"$model")" 2>"$work/memory"
 grep -q ' 0 left behind' "$work/memory" || { cat "$work/memory"; exit 1; }
 
 # What does not work ends with a line and a status.
 for name in load_model stream_model decode_on_threads; do
-    if "$build/example_$name" "$work/archive" >/dev/null 2>"$work/errors"; then
+    if $wrapper "$build/example_$name" "$work/archive" >/dev/null 2>"$work/errors"; then
         echo "$name read what is no model"
         exit 1
     fi
