@@ -10,10 +10,12 @@ enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
     THOROUGH_LEVEL = 10,       /* of effort: from here on everything is tried on everything */
-    MANY_NBYTES = 4 << 20,     /* from here on a sample of integers has to do */
+    MANY_NBYTES = 1 << 20,     /* from here on pieces have to do */
     MIN_PROBED_NBYTES = 8 << 10,
     PIECES = 16,
-    PIECE_NBYTES = 64 << 10,
+    MIN_PIECE_NBYTES = 16 << 10,
+    MAX_PIECE_NBYTES = 64 << 10,
+    PIECE_SHARE = 64,          /* a piece is so small a part, within these limits */
     PIECE_GRANULE = 24,        /* a multiple of 1, 2, 3, 4 and 8 */
     SLOW_WAY_SHARE = 2000,     /* what a way that decodes slowly has to gain at least, of the size */
     ZSTD_MARGIN = 16,          /* how well its part in small floats is estimated: to one part in so many */
@@ -154,16 +156,18 @@ static enum ptwm_status write_result(const struct result *result, struct ptwm_ou
 
 /*
  * The same for much data, from pieces of it: the best way if it was no longer than they are, though best->result.nbytes is
- * what all would give. *zstd_helps: whether zstd has a part in that.
+ * what all would give. *zstd: whether to try it; then whether it has a part in the best way.
  */
 static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, enum ptwm_zstd_use *zstd, struct way *best,
                                            struct ptwm_error *error)
 {
-    /* Whole rows, if they are short, and whole elements of every STANDARD chain of integers. */
-    const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= PIECE_NBYTES / PIECE_GRANULE
+    const uint64_t share = spec->nbytes / PIECE_SHARE;
+    const uint64_t limit = share < MIN_PIECE_NBYTES ? MIN_PIECE_NBYTES : share > MAX_PIECE_NBYTES ? MAX_PIECE_NBYTES : share;
+    /* Whole rows, if they are short, and whole elements of every STANDARD chain. */
+    const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= limit / PIECE_GRANULE
                               ? PIECE_GRANULE * spec->row_nbytes
                               : PIECE_GRANULE;
-    const size_t piece = (size_t)(PIECE_NBYTES / step * step);
+    const size_t piece = (size_t)(limit / step * step);
     struct ptwm_encode_spec pieces = *spec;
     struct result without = { 0, { spec->context->allocator, NULL, 0, 0 }, { 0 } };
     uint8_t *data = ptwm_alloc(spec->context->allocator, PIECES, piece);
@@ -258,7 +262,7 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     const bool suspicious =
         chosen &&
         (thorough || !ptwm_asks_for_repetition(spec->method, spec->nbytes, &spec->chains[0]) || is_repetitive(spec));
-    const bool by_type = suspicious && !thorough && spec->chains[0].label == NULL && !spec->chains_are_callers;
+    const bool samples = suspicious && !thorough && !spec->chains_are_callers;
     enum ptwm_zstd_use zstd =
         suspicious && ptwm_zstd_is_available(spec->context->zstd) ? PTWM_ZSTD_EVERYWHERE : PTWM_ZSTD_NOWHERE;
     struct ptwm_encode_spec variant = *spec, sample = *spec;
@@ -266,7 +270,7 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     enum ptwm_status status = PTWM_OK;
     bool is_done = false;
 
-    if (zstd != PTWM_ZSTD_NOWHERE && by_type && spec->nbytes > TRY_ALL_NBYTES) {
+    if (zstd != PTWM_ZSTD_NOWHERE && samples && spec->chains[0].label == NULL && spec->nbytes > TRY_ALL_NBYTES) {
         bool helps = true;
         status = ptwm_zstd_may_help(spec, &helps, error);
         if (!helps)
@@ -275,19 +279,17 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
     if (status != PTWM_OK)
         return status;
     if (!chosen || suspicious || spec->chains_are_callers) {
-        if (by_type && spec->nbytes >= MANY_NBYTES)
+        if (samples && spec->nbytes >= MANY_NBYTES)
             status = find_way_by_pieces(spec, &zstd, &best, error);
-        else if (zstd != PTWM_ZSTD_NOWHERE && !thorough && !spec->chains_are_callers && element_width(spec) > 0 &&
-                 spec->nbytes >= MIN_PROBED_NBYTES && spec->nbytes <= TRY_ALL_NBYTES)
+        else if (samples && zstd != PTWM_ZSTD_NOWHERE && element_width(spec) > 0 && spec->nbytes >= MIN_PROBED_NBYTES &&
+                 spec->nbytes <= TRY_ALL_NBYTES)
             status = find_way_of_few_floats(spec, &zstd, &best, error);
         else
             status = find_best_way(spec, try_chain, zstd, &best, error);
         /* One row over and over: what each chunk says once would be most of the file. */
         if (status == PTWM_OK && chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES &&
-            spec->nbytes > spec->chunk_nbytes && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE) {
+            spec->nbytes > spec->chunk_nbytes && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE)
             variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;
-            status = find_best_way(&variant, try_chain, zstd, &best, error);
-        }
     } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
         status = find_best_way(&sample, try_chain, PTWM_ZSTD_NOWHERE, &best, error);
