@@ -117,7 +117,7 @@ def _verdict(slow: float) -> str:
     longer = f"{low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"{low:.2g} to {high:.2g}"
     return (
         f"{percent(slow, 1)} of the bytes take ways that are some {SLOWER[0]} to {SLOWER[1]} times slower than vector code. "
-        f"Decoding everything takes about {longer} times as long as if all of it went to vector code."
+        f"Decoding everything takes about {longer} times as long as if vector code decoded all of it."
     )
 
 

@@ -5,6 +5,7 @@ Positions across are in percent, so that text keeps its size; heights are in pix
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -90,6 +91,7 @@ def scatter(points: Sequence[Point], labels: Sequence[tuple[float, float, str]],
             f"{_decade(decade)}</text>"
         )
     yield f'<text class="axis" x="50%" y="{_SCATTER_HEIGHT + 37}" text-anchor="middle">size before compression</text>'
+    obstacles: list[tuple[float, float]] = []
     for (at, height, colour), group in _merge(points, across, down):
         title = group[0].title if len(group) == 1 else f"{len(group):,} tensors, such as {group[0].title}"
         radius = _number(min(3.5 + math.log2(len(group)) / 2, 8))
@@ -97,7 +99,8 @@ def scatter(points: Sequence[Point], labels: Sequence[tuple[float, float, str]],
             f'<circle class="c{colour}" cx="{_number(at)}%" cy="{_number(height)}" r="{radius}">'
             f"<title>{title}</title></circle>"
         )
-    yield from _labels([(across(nbytes), down(ratio), text) for nbytes, ratio, text in labels])
+        obstacles.append((at, height))
+    yield from _labels([(across(nbytes), down(ratio), text) for nbytes, ratio, text in labels], obstacles)
     yield "</svg>"
 
 
@@ -122,21 +125,28 @@ def _merge(
         step *= 1.5
 
 
-def _labels(places: Sequence[tuple[float, float, str]]) -> Iterator[str]:
-    """Text beside points, a little higher or lower where it would cover other text; none where that does not help."""
+def _labels(places: Sequence[tuple[float, float, str]], points: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Text beside its point, or near it where it would cover other text or points; none where that does not help."""
     taken: list[tuple[float, float, float]] = []
+
+    def is_free(begin: float, end: float, at: float) -> bool:
+        return (
+            begin >= 0
+            and end <= 100
+            and 6 <= at <= _SCATTER_HEIGHT - 6
+            and not any(abs(at - other) < 14 and begin < right and left < end for left, right, other in taken)
+            and not any(abs(at - other) < 11 and begin < across < end for across, other in points)
+        )
+
     for x, y, text in places:
-        left = x > 55
-        width = len(text) * 0.75  # percent of a wide page
-        begin, end = (x - width, x) if left else (x, x + width)
-        for offset in (0, -7, 7, -14, 14):
-            at = y + offset
-            if 6 <= at <= _SCATTER_HEIGHT - 6 and not any(
-                abs(at - other) < 14 and begin < right and start < end for start, right, other in taken
-            ):
-                taken.append((begin, end, at))
-                side = 'dx="-9" text-anchor="end"' if left else 'dx="9"'
-                yield f'<text class="label" x="{_number(x)}%" y="{_number(at)}" dy="4" {side}>{shown(text)}</text>'
+        width = 1.2 + len(text) * 0.7  # percent of a wide page
+        for offset, side in itertools.product((0, -9, 9, -16, 16, -23, 23), (1, -1)):
+            begin, end = (x + 0.6, x + width) if side > 0 else (x - width, x - 0.6)
+            if is_free(begin, end, y + offset):
+                taken.append((begin, end, y + offset))
+                anchor = 'dx="9"' if side > 0 else 'dx="-9" text-anchor="end"'
+                place = f'x="{_number(x)}%" y="{_number(y + offset)}" dy="4"'
+                yield f'<text class="label" {place} {anchor}>{shown(text)}</text>'
                 break
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from ptwm.random_access import TensorIndex
 from ptwm.random_access.describe import describe_segment
 from ptwm.random_access.directory import DirectoryIndex
 from ptwm.random_access.file import FileIndex
+from ptwm.report.errors import without_path
 from ptwm.report.histograms import Histogram, sample_exponents
 from ptwm.report.segments import PARTS, Segment, damaged_segment, read_segment
 
@@ -128,7 +128,7 @@ def gather(index: TensorIndex) -> Report:
     if unknown:
         codes = ", ".join(dtype.removeprefix("UNKNOWN_") for dtype in unknown[:_MAX_PROBLEMS])
         problems.append(f"data types that this version does not know: code {codes}")
-    sizes = [(path.name, os.stat(path).st_size) for path in index.files]
+    sizes = [(file.path.name, int(file._info.file_nbytes)) for file in files]
     file_nbytes = sum(nbytes for _, nbytes in sizes)
     parts = {part: sum(segment.parts[part] for segment in segments) for part in PARTS}
     parts["index"] = file_nbytes - sum(parts.values())
@@ -158,7 +158,7 @@ def _metadata(index: TensorIndex, problems: list[str]) -> dict[str, Any] | None:
     try:
         return index.metadata()
     except ValueError as error:
-        problems.append(f"the metadata is malformed: {_without_path(error)}")
+        problems.append(f"the metadata is malformed: {without_path(error, index.files)}")
         return None
 
 
@@ -171,7 +171,7 @@ def _read_segments(file: FileIndex, problems: list[str]) -> Iterator[Segment]:
                 with file._layout(number) as layout:
                     yield read_segment(describe_segment(layout, info), int(info.raw_nbytes), checked)
             except (ValueError, OSError) as error:
-                problem = _without_path(error)
+                problem = without_path(error, [file.path])
                 problems.append(f"{file.path.name}: the tail of segment {number} cannot be read: {problem}")
                 yield damaged_segment(int(info.raw_nbytes), int(info.stored_nbytes), checked, problem)
 
@@ -194,10 +194,3 @@ def _add_tensors(file: FileIndex, segments: list[Segment], tensors: list[Tensor]
                 Tensor(record.name, entry.dtype, entry.shape, record.nbytes, record.stored_nbytes, segment, same_as)
             )
     return n_hashed
-
-
-def _without_path(error: Exception) -> str:
-    """A message without the path that it begins with, which is the reader's and not the file's."""
-    text = str(error)
-    path, colon, rest = text.partition(": ")
-    return rest if colon and os.sep in path else text

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ptwm._dtypes import resolve
 from ptwm._library import ffi
 from ptwm.random_access.records import Part
+from ptwm.report.errors import without_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,14 +30,15 @@ _ALIGNMENT = 8  # elements: whole bytes, whatever the type
 
 
 class FloatFormat(NamedTuple):
-    """How a type's bits are divided. What they leave over is the sign. `parts`: floats in an element."""
+    """How a type's bits are divided; what exponent and mantissa leave over is the sign."""
 
     bits: int
     exponent: int
     mantissa: int
     bias: int
     has_specials: bool  # the highest exponent is infinity's and NaNs'
-    parts: int = 1
+    parts: int = 1  # floats in an element
+    has_negative_zero: bool = True  # if not, its bits are NaN's
 
 
 FORMATS = {
@@ -50,12 +52,12 @@ FORMATS = {
     "BC32": FloatFormat(16, 8, 7, 127, True, 2),
     "F8_E4M3": FloatFormat(8, 4, 3, 7, False),
     "F8_E5M2": FloatFormat(8, 5, 2, 15, True),
-    "F8_E4M3FNUZ": FloatFormat(8, 4, 3, 8, False),
-    "F8_E5M2FNUZ": FloatFormat(8, 5, 2, 16, False),
+    "F8_E4M3FNUZ": FloatFormat(8, 4, 3, 8, False, has_negative_zero=False),
+    "F8_E5M2FNUZ": FloatFormat(8, 5, 2, 16, False, has_negative_zero=False),
     "F8_E8M0": FloatFormat(8, 8, 0, 127, True),
     "F8_E4M3_IEEE": FloatFormat(8, 4, 3, 7, True),
     "F8_E3M4": FloatFormat(8, 3, 4, 3, True),
-    "F8_E4M3B11FNUZ": FloatFormat(8, 4, 3, 11, False),
+    "F8_E4M3B11FNUZ": FloatFormat(8, 4, 3, 11, False, has_negative_zero=False),
     "F6_E2M3": FloatFormat(6, 2, 3, 1, False),
     "F6_E3M2": FloatFormat(6, 3, 2, 3, False),
     "F4": FloatFormat(4, 2, 1, 1, False),
@@ -126,14 +128,16 @@ def _sample_type(
     places = list(_places(index, dtype, tensors, budget))
     for data in _decode(index, places):
         if isinstance(data, Exception):
-            n_failed, failure = n_failed + 1, failure or str(data)
+            n_failed, failure = n_failed + 1, failure or without_path(data, index.files)
             continue
-        exponents, magnitudes = _split(data, form)
-        counts += np.bincount(exponents, minlength=len(counts))
-        n_zeros += int(np.count_nonzero(magnitudes == 0)) if form.mantissa else 0
+        values = _floats(data, form)
+        magnitudes = values & values.dtype.type((1 << (form.exponent + form.mantissa)) - 1)
+        exponents = magnitudes >> values.dtype.type(form.mantissa)
+        counts += np.bincount(exponents.astype(np.intp), minlength=len(counts))
+        if form.mantissa:
+            n_zeros += int(np.count_nonzero((magnitudes if form.has_negative_zero else values) == 0))
     if n_failed:
-        name = failure.rpartition(": tensor ")[2]
-        problems.append(f"{n_failed} of {len(places)} samples of {dtype} do not decode, such as of tensor {name}")
+        problems.append(f"{n_failed} of {len(places)} samples of {dtype} do not decode: {failure}")
     n_floats = sum(tensor.raw_nbytes * 8 // form.bits for tensor in tensors)
     own_nbytes = sum(tensor.own_nbytes for tensor in tensors)
     return Histogram(dtype, form, counts.tolist(), n_zeros, int(counts.sum()), n_floats, own_nbytes)
@@ -151,7 +155,7 @@ def _places(
         yield from ((tensor, 0, end - start) for tensor, start, end in zip(tensors, starts, ends))
         return
     largest = max(range(len(tensors)), key=lambda i: tensors[i].raw_nbytes)
-    chunk_nbytes = max(index._chunk_size(tensors[largest].name), 1) if tensors[largest].segment else 1
+    chunk_nbytes = _chunk_nbytes(index, tensors[largest])
     n_places = max(min(_MAX_PLACES, _MAX_DECODED_NBYTES // chunk_nbytes), 1)
     length = max(budget // n_places // _ALIGNMENT, 1) * _ALIGNMENT
     last = (-1, 0)  # the tensor that was used last, and up to which element
@@ -166,6 +170,13 @@ def _places(
         if first < end:
             last = (at, end)
             yield tensors[at], first, end
+
+
+def _chunk_nbytes(index: TensorIndex, tensor: Tensor) -> int:
+    try:
+        return max(index._chunk_size(tensor.name), 1)
+    except (ValueError, OSError):  # its tail is damaged, and it will not decode either
+        return _MAX_DECODED_NBYTES // _MAX_PLACES
 
 
 def _decode(index: TensorIndex, places: Sequence[tuple[Tensor, int, int]]) -> Iterator[Any]:
@@ -195,16 +206,12 @@ def _decode_one_by_one(index: TensorIndex, parts: Sequence[Part]) -> Iterator[An
             yield ffi.buffer(part.pointer)
 
 
-def _split(data: Any, form: FloatFormat) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The exponent fields of little-endian floats, and the floats' bits without the sign."""
+def _floats(data: Any, form: FloatFormat) -> np.ndarray[Any, Any]:
+    """The bits of little-endian floats, each in an unsigned integer."""
     import numpy as np
 
     if form.bits < 8:
         from ptwm._packing import unpack
 
-        values = unpack(np.frombuffer(data, np.uint8), form.bits)
-    else:
-        values = np.frombuffer(data, f"<u{form.bits // 8}")
-    kind = values.dtype.type
-    magnitudes = values & kind((1 << (form.exponent + form.mantissa)) - 1)
-    return (magnitudes >> kind(form.mantissa)).astype(np.intp), magnitudes
+        return unpack(np.frombuffer(data, np.uint8), form.bits)
+    return np.frombuffer(data, f"<u{form.bits // 8}")

@@ -159,8 +159,11 @@ def _point(tensor: Tensor, colours: dict[str, int]) -> Point:
 
 
 def _shortened(text: str, length: int = 36) -> str:
-    """The end of a name, which says what a tensor is."""
-    return text if len(text) <= length else "…" + text[1 - length :]
+    """The last parts of a name, which say what a tensor is."""
+    if len(text) <= length:
+        return text
+    end = text[1 - length :]
+    return "…" + (end[end.find(".") + 1 :] if "." in end[:-1] else end)
 
 
 def largest(report: Report) -> Iterator[str]:

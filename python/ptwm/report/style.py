@@ -74,8 +74,9 @@ tr > :last-child { padding-right: 0; }
 td.n + td:not(.n), th.n + th:not(.n) { padding-left: .9rem; }
 .scroll { overflow-x: auto; margin: .5rem 0 1rem; }
 .scroll code { overflow-wrap: normal; }
+.sortable { font-size: .88rem; }
 .sortable td:nth-child(1) { min-width: 12rem; }
-.sortable code { overflow-wrap: anywhere; }
+.sortable code { font-size: .8rem; overflow-wrap: anywhere; }
 th button { all: unset; cursor: pointer; }
 th button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 th[aria-sort] { color: var(--ink); }
@@ -98,12 +99,13 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
   .minor, .plot text.label { display: none; }
   .rows, .rows tbody, .legendary, .legendary tbody { display: block; }
   .rows thead, .legendary thead { display: none; }
-  .rows tr, .legendary tr { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 1rem; padding: .3rem 0; }
+  .rows tr, .legendary tr { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 .7rem; padding: .3rem 0; }
   .rows tr > *, .rows tbody tr > *, .legendary tr > *, .legendary td.n + td:not(.n) { padding: 0; border: 0; }
-  .rows th, .legendary td:first-child { flex: 1 1 auto; }
+  .rows th, .legendary td:first-child { flex: 1 1 7rem; }
+  .rows td.n { font-size: .88rem; }
   .rows td.draw, .legendary td:last-child { flex: 1 0 100%; order: 1; }
   .shares td.n:nth-of-type(3)::before { content: "→ "; }
-  .shares td.n:nth-of-type(5)::before { content: "tensors: "; }
+  .shares td.n:nth-of-type(5) { display: none; }
   .legendary tr { border-bottom: 1px solid var(--line); }
   .tiles { gap: .8rem 1.6rem; }
   .tiles dd { font-size: 1.25rem; }
