@@ -201,6 +201,8 @@ def test_layers(model: Path) -> None:
         "x1.w": "x1",
     }
     assert {name: layer_of(name) for name in names} == names
+    joined = by_layer(report_of(model).tensors, max_rows=6)
+    assert [share.label for share in joined] == ["embed", "layers.[0-1]", "layers.[2-10]", "ids", "empty", "head"]
     folded = fold(shares, 3)
     assert [share.label for share in folded[:2]] == ["embed", "head"] and folded[2].count == 14
     assert folded[2].label == "6 others, all smaller"

@@ -54,12 +54,12 @@ def _number(value: float) -> str:
 
 
 class Point(NamedTuple):
-    """Tensors that are drawn at one place: raw bytes, stored / raw, the number of a colour, and what to say of them."""
+    """A tensor: raw bytes, stored / raw, the number of a colour, and its name."""
 
     nbytes: float
     ratio: float
     colour: int
-    title: str
+    name: str
 
 
 def scatter(points: Sequence[Point], labels: Sequence[tuple[float, float, str]], highest: float) -> Iterator[str]:
@@ -93,7 +93,10 @@ def scatter(points: Sequence[Point], labels: Sequence[tuple[float, float, str]],
     yield f'<text class="axis" x="50%" y="{_SCATTER_HEIGHT + 37}" text-anchor="middle">size before compression</text>'
     obstacles: list[tuple[float, float]] = []
     for (at, height, colour), group in _merge(points, across, down):
-        title = group[0].title if len(group) == 1 else f"{len(group):,} tensors, such as {group[0].title}"
+        first = group[0]
+        title = f"{shown(first.name, 80)}: {human_size(first.nbytes)}, {100 * first.ratio:.1f} %"
+        if len(group) > 1:
+            title = f"{len(group):,} tensors, such as {title}"
         radius = _number(min(3.5 + math.log2(len(group)) / 2, 8))
         yield (
             f'<circle class="c{colour}" cx="{_number(at)}%" cy="{_number(height)}" r="{radius}">'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from ptwm.cli.groups import Group
@@ -11,7 +12,7 @@ from ptwm.report.drawing import N_COLOURS, Point, bar, scatter
 from ptwm.report.gather import Report, Tensor
 from ptwm.report.markup import name_html, percent, shape_text, shown, size_cell, table
 from ptwm.report.outliers import find_outliers
-from ptwm.report.shares import Share, by_dtype, by_layer
+from ptwm.report.shares import NO_DTYPE, Share, by_dtype, by_layer
 from ptwm.report.words import PART_NAMES, PARTS
 
 _N_LARGEST = 12
@@ -78,7 +79,7 @@ def _share_rows(
     what: str, shares: Sequence[Share], extra: Sequence[tuple[str, Callable[[Share], str]]] = ()
 ) -> Iterator[str]:
     """A row with a bar for each share, the bars on one scale."""
-    longest = max(max(share.raw_nbytes, share.own_nbytes) for share in shares)
+    longest = max(max(share.raw_nbytes, share.own_nbytes) for share in shares if not share.is_rest)
     titles = "".join(f'<th scope="col" class="n">{title}</th>' for title in ("raw", "stored", "ratio"))
     more = "".join(f'<th scope="col" class="n">{title}</th>' for title, _ in extra)
     yield _legend({part for share in shares for part in share.parts})
@@ -88,7 +89,8 @@ def _share_rows(
         numbers.append(human_ratio(share.own_nbytes, share.raw_nbytes).replace("-", "–"))
         numbers += [text(share) for _, text in extra]
         cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
-        drawn = bar(share.parts, share.raw_nbytes, longest, PART_NAMES)
+        fits = max(share.raw_nbytes, share.own_nbytes) <= longest
+        drawn = bar(share.parts, share.raw_nbytes, longest, PART_NAMES) if fits else ""
         yield f'<tr><th scope="row">{name_html(share.label, 60)}</th><td class="draw">{drawn}</td>{cells}</tr>'
     yield "</tbody></table>"
     n_shared = sum(share.n_shared for share in shares)
@@ -120,8 +122,10 @@ def ratios(report: Report, groups: Sequence[Group]) -> Iterator[str]:
     if not drawn:
         return
     yield '<p class="soft">Each point is a tensor: what is stored of it, against its size. Lower is better.</p>'
-    order = sorted(by_dtype(drawn), key=lambda share: -share.raw_nbytes)
-    names = [share.label for share in order]
+    totals: Counter[str] = Counter()
+    for tensor in drawn:
+        totals[tensor.dtype or NO_DTYPE] += tensor.raw_nbytes
+    names = [name for name, _ in totals.most_common()]
     colours = {name: min(i, N_COLOURS) for i, name in enumerate(names)}
     items = [f"<li>{key(f'c{i}')}{shown(name)}</li>" for i, name in enumerate(names[:N_COLOURS])]
     if len(names) > N_COLOURS:
@@ -154,8 +158,7 @@ def ratios(report: Report, groups: Sequence[Group]) -> Iterator[str]:
 
 def _point(tensor: Tensor, colours: dict[str, int]) -> Point:
     ratio = tensor.stored_nbytes / tensor.raw_nbytes
-    title = f"{shown(tensor.name, 80)}: {human_size(tensor.raw_nbytes)}, {100 * ratio:.1f} %"
-    return Point(tensor.raw_nbytes, ratio, colours.get(tensor.dtype or "no type", N_COLOURS), title)
+    return Point(tensor.raw_nbytes, ratio, colours.get(tensor.dtype or NO_DTYPE, N_COLOURS), tensor.name)
 
 
 def _shortened(text: str, length: int = 36) -> str:
