@@ -55,6 +55,7 @@ class Browser:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(high_in, high_out),
+            env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},  # a sanitizer's
         )
         os.close(high_in)
         os.close(high_out)

@@ -500,6 +500,8 @@ def test_in_a_browser(model: Path, tmp_path: Path, browser: Browser) -> None:
                 browser.open(page)
                 assert browser.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
                 assert browser.evaluate("document.querySelectorAll('svg.bar').length") > 5
+                heights = "[...document.querySelectorAll('#tensor-list tr')].map(row => row.offsetHeight)"
+                assert path is nasty or browser.evaluate(f"Math.max(...{heights})") < 100
                 colour = browser.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert colour == ("rgb(18, 23, 29)" if dark else "rgb(255, 255, 255)")
                 assert browser.screenshot().startswith(b"\x89PNG")

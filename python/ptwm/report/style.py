@@ -76,6 +76,7 @@ td.n + td:not(.n), th.n + th:not(.n) { padding-left: .9rem; }
 .scroll code { overflow-wrap: normal; }
 .sortable { font-size: .88rem; }
 .sortable td:nth-child(1) { min-width: 12rem; }
+.sortable td:last-child:not(.n) { min-width: 17rem; }
 .sortable code { font-size: .8rem; overflow-wrap: anywhere; }
 th button { all: unset; cursor: pointer; }
 th button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
