@@ -148,7 +148,7 @@ def test_scripts_name_the_commands(shell, capsys):
     pytest.importorskip("shtab", reason="shtab cannot be imported")
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert all(word in script for word in ("compress", "decompress", "verify", "threads"))
+    assert all(word in script for word in ("compress", "decompress", "report", "verify", "threads"))
 
 
 def test_completion_without_shtab(monkeypatch, capsys):

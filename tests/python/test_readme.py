@@ -52,8 +52,12 @@ def test_commands(tmp_path, monkeypatch, capfdbinary):
     safetensors.numpy.save_file({"lm_head.weight": weights((30, 40))}, "Qwen3-8B/model.safetensors")
     (tmp_path / "Qwen3-8B" / "config.json").write_text("{}")
     commands = re.findall(r"^    ptwm (.*?)(?: *#.*)?$", README, re.MULTILINE)
-    run = [command for command in commands if command.split()[0] in ("compress", "decompress", "info", "verify", "cat")]
-    assert len(run) == 8
+    run = [
+        command
+        for command in commands
+        if command.split()[0] in ("compress", "decompress", "info", "report", "verify", "cat")
+    ]
+    assert len(run) == 9
     original = (tmp_path / "Qwen3-8B" / "model.safetensors").read_bytes()
     for command in run:
         words = shlex.split(command.split(" > ")[0])

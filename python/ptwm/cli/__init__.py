@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from ptwm._version import __version__
-from ptwm.cli import cat, common, completion, compress, decompress, demo, info, verify
+from ptwm.cli import cat, common, completion, compress, decompress, demo, info, report, verify
 
-_COMMANDS = (compress, decompress, info, verify, cat, demo, completion)
+_COMMANDS = (compress, decompress, info, report, verify, cat, demo, completion)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import BinaryIO
 
 from ptwm.cli import common
 from ptwm.random_access import TensorIndex
@@ -32,13 +31,5 @@ def run(args: argparse.Namespace) -> int:
             raise common.no_such_tensor(args.file, args.tensor, index.names()) from None
         buffer = bytearray(entry.nbytes)
         index.get_into(args.tensor, buffer, check="full")
-    _write_all(sys.stdout.buffer, buffer)
+    common.write_stdout(buffer)
     return 0
-
-
-def _write_all(stream: BinaryIO, data: bytearray) -> None:
-    # One write may be a short one: under PYTHONUNBUFFERED the stream is the bare file descriptor.
-    rest = memoryview(data)
-    while rest:
-        rest = rest[stream.write(rest) :]
-    stream.flush()

@@ -71,6 +71,15 @@ def say(message: str) -> None:
     print(on_one_line(message))
 
 
+def write_stdout(data: bytes | bytearray) -> None:
+    """Write bytes to stdout, all of them."""
+    # One write may be a short one: under PYTHONUNBUFFERED the stream is the bare file descriptor.
+    rest = memoryview(data)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()
+
+
 def on_one_line(text: object) -> str:
     """The text with line breaks, terminal escapes and other unprintable characters written as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(text))

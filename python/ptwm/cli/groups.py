@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-_NUMBER = re.compile(r"(?<![^._\[/-])\d+(?![^._\]/-])")  # numbers that are parts of a name, as in h.11.attn
+_NUMBER = re.compile(r"(?<![^._\[/-])\d{1,18}(?![^._\]/-])")  # numbers that are parts of a name, as in h.11.attn
 
 
 @dataclass

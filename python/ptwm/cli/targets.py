@@ -30,14 +30,14 @@ def plan_targets(sources: Sequence[str], target: str | None, kind: Kind, force: 
     `target`: None for results beside their sources. For one file a file, or a directory to put it into; for one
     directory the directory to be; for several sources a directory to put all into.
     """
-    pairs = [(source, _target_path(source, target, kind, len(sources) > 1)) for source in sources]
+    pairs = [(source, target_path(source, target, kind, len(sources) > 1)) for source in sources]
     owners: dict[str, str] = {}
     for source, path in pairs:
         mode = os.stat(source).st_mode
         if not stat.S_ISDIR(mode):
             if not stat.S_ISREG(mode):
                 raise Failure(f"{source}: not a regular file")
-            _check_target(source, path, force)
+            check_target(source, path, force)
         real = os.path.realpath(path)
         if real in owners:
             raise Failure(f"{path}: would be the result of both {owners[real]} and {source}")
@@ -45,7 +45,8 @@ def plan_targets(sources: Sequence[str], target: str | None, kind: Kind, force: 
     return pairs
 
 
-def _target_path(source: str, target: str | None, kind: Kind, into_directory: bool) -> str:
+def target_path(source: str, target: str | None, kind: Kind, into_directory: bool) -> str:
+    """Where the result of a source goes. `into_directory`: whether `target` is a directory to put it into."""
     is_directory = os.path.isdir(source)
     if target is not None and is_directory and not into_directory:
         return target
@@ -73,7 +74,8 @@ def _renamed_directory(source: str, kind: Kind) -> str:
     return path + (kind.target_ending or "-" + kind.target_suffix.lstrip("."))
 
 
-def _check_target(source: str, path: str, force: bool) -> None:
+def check_target(source: str, path: str, force: bool) -> None:
+    """A Failure if path is no place for the result of source, or is taken and not to be replaced."""
     if not os.path.isdir(os.path.dirname(path) or "."):
         raise Failure(f"{path}: no such directory")
     try:
