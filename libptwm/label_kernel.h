@@ -14,12 +14,15 @@
 #define PTWM_ALIGNED(n)
 #endif
 
-/* Sanitizers multiply the code, and compilers then take minutes over what is unrolled and copied here. */
-#if defined(__SANITIZE_ADDRESS__)
-#define PTWM_SANITIZED 1
+/*
+ * Sanitizers multiply the code, and compilers then take minutes over what is unrolled and copied here; those that do not
+ * optimise take a minute and 2.6 GB.
+ */
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+#define PTWM_FEW_COPIES 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define PTWM_SANITIZED 1
+#define PTWM_FEW_COPIES 1
 #endif
 #endif
 
@@ -27,7 +30,7 @@
  * PTWM_INLINE: of the kernels' bodies each instance has its own copy, with its constants in it. PTWM_UNROLL, before a
  * loop whose arrays are to be registers: unrolls it whatever the level of optimisation. n: its rounds.
  */
-#if defined(PTWM_SANITIZED) || !defined(__GNUC__)
+#if defined(PTWM_FEW_COPIES) || !defined(__GNUC__)
 #define PTWM_INLINE static inline
 #define PTWM_UNROLL(n)
 #else
