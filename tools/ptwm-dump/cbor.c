@@ -136,7 +136,7 @@ void cbor_skip(struct scan *scan, unsigned depth, const char *name)
     scan_field(scan, from, name, "%s %" PRIu64, major_names[major], value);
     if (major < CBOR_ARRAY || major > 6)
         return;
-    if (depth >= MAX_DEPTH || value > scan_left(scan)) {
+    if (depth >= MAX_DEPTH || (major != 6 && value > scan_left(scan))) { /* a tag's value is no count */
         scan_problem(scan, from, "%s is nested too deep or claims too many items", name);
         scan->failed = true;
         return;
