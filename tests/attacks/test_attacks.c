@@ -71,10 +71,28 @@ static struct ptwm_reader *open_forged(const forge *file, enum ptwm_status expec
     return r;
 }
 
+/* The first argument: a directory for the files that fail, which other programs are then tried on. */
+static const char *directory;
+
+static void keep(const forge *file)
+{
+    static unsigned n;
+    char path[4096];
+    FILE *f;
+
+    if (directory == NULL)
+        return;
+    CHECK(snprintf(path, sizeof path, "%s/%04u.ptwm", directory, n++) < (int)sizeof path);
+    f = fopen(path, "wb");
+    CHECK(f != NULL && fwrite(file->nbytes > 0 ? file->data : (const uint8_t *)"", 1, file->nbytes, f) == file->nbytes);
+    CHECK(f != NULL && fclose(f) == 0);
+}
+
 static void refused(const forge *file, enum ptwm_status expected)
 {
     struct ptwm_reader *r = open_forged(file, expected);
 
+    keep(file);
     CHECK(r == NULL);
     ptwm_reader_close(r);
     CHECK_EQ(account.live, 0);
@@ -118,6 +136,8 @@ static void undecodable(const forge *file, enum ptwm_status expected)
     uint64_t nbytes;
     uint8_t *dst;
 
+    if (expected != PTWM_OK)
+        keep(file);
     if (r == NULL)
         return;
     nbytes = nbytes_of(r);
@@ -1054,8 +1074,9 @@ static void test_trimmed_planes(void)
     forge_free(&tail);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    directory = argc > 1 ? argv[1] : NULL;
     RUN(test_good_parts);
     RUN(test_other_things_before_and_behind);
     RUN(test_headers_and_footers);
