@@ -31,7 +31,9 @@ extern "C" {
 #endif
 
 #ifndef PTWM_API
-#if defined(__GNUC__) && !defined(_WIN32)
+#if defined(_WIN32) && defined(PTWM_BUILDS_DLL)
+#define PTWM_API __declspec(dllexport)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define PTWM_API __attribute__((visibility("default")))
 #else
 #define PTWM_API
