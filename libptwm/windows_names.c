@@ -82,6 +82,8 @@ int ptwm_windows_widen(const char *path, wchar_t **wide)
     DWORD capacity, length;
     int os_error = 0;
 
+    if (path[0] == 0)
+        return ENOENT;
     if (n <= 0)
         return ptwm_windows_error();
     given = malloc((size_t)n * sizeof *given);
