@@ -1,6 +1,6 @@
 /*
- * A stream whose text is wanted: in memory where the system has such streams, else in a temporary file. POSIX systems want
- * _POSIX_C_SOURCE 200809L before all headers.
+ * A stream whose text is wanted: in memory where the system has such streams, else in a temporary file. POSIX systems
+ * want _DEFAULT_SOURCE before all headers.
  */
 #ifndef CAPTURE_H
 #define CAPTURE_H

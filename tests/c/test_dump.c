@@ -3,7 +3,6 @@
  * damage. What it says is compared with what the library says.
  */
 #define _DEFAULT_SOURCE
-#define _POSIX_C_SOURCE 200809L
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /*
- * What is different on Windows: paths in UTF-8 and long ones, names that are no files, files that are replaced or deleted
- * while they are open.
+ * What is different on Windows: paths in UTF-8 and long ones, names that are no files, files that are replaced or
+ * deleted while they are open.
  */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>

@@ -1,6 +1,6 @@
 /*
- * Has the compiler check the arguments of functions like printf: those from first on against the format, string; both are
- * numbers of arguments.
+ * Has the compiler check the arguments of functions like printf: those from first on against the format, string; both
+ * are numbers of arguments.
  */
 #ifndef DUMP_PRINTF_H
 #define DUMP_PRINTF_H
