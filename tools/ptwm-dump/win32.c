@@ -1,5 +1,7 @@
 #include "win32.h"
 
+#if defined(_WIN32)
+
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
@@ -80,3 +82,5 @@ FILE *win32_open(const char *path)
     free(wide);
     return file;
 }
+
+#endif

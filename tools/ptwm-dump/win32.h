@@ -1,5 +1,5 @@
 /*
- * What Windows does in other ways than C: words of the command line, paths and consoles, all in UTF-8 here. Only there.
+ * What Windows does in other ways than C: words of the command line, paths and consoles, all in UTF-8 here. Empty elsewhere.
  */
 #ifndef DUMP_WIN32_H
 #define DUMP_WIN32_H
