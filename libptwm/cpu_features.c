@@ -48,6 +48,13 @@ static enum ptwm_cpu_level best_level(void)
         return PTWM_CPU_C99;
     if (!has(c, 1u << 23 | 1u << 28) || (states & ymm) != ymm || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, avx2))
         return PTWM_CPU_SSE42;
+#if defined(_WIN32) && !defined(__clang__) && !defined(PTWM_UNALIGNED_MOVES)
+    /*
+     * On Windows gcc keeps vectors of 32 and 64 bytes on a stack that is aligned to 16, with moves that need them aligned.
+     * meson.build has the assembler make unaligned ones of them, where it can, and says so.
+     */
+    return PTWM_CPU_SSE42;
+#endif
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
     /* Around ThreadSanitizer's calls gcc 12 spills a mask as one byte and counts the bits of the four that are there. */
     return PTWM_CPU_AVX2;

@@ -31,7 +31,9 @@ extern "C" {
 #endif
 
 #ifndef PTWM_API
-#if defined(__GNUC__) && !defined(_WIN32)
+#if defined(_WIN32) && defined(PTWM_BUILDS_DLL)
+#define PTWM_API __declspec(dllexport)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define PTWM_API __attribute__((visibility("default")))
 #else
 #define PTWM_API
@@ -89,7 +91,7 @@ PTWM_API const char *ptwm_status_string(enum ptwm_status status);
 struct ptwm_error {
     size_t struct_nbytes;
     enum ptwm_status status;
-    int os_error;          /* errno for PTWM_ERR_IO, else 0 */
+    int os_error;          /* errno for PTWM_ERR_IO (on Windows the nearest one), else 0 */
     uint64_t tensor;       /* index of the tensor concerned, in a reader or in the writer's order */
     uint64_t file_offset;  /* where in the file */
     char detail[128];      /* more precisely; NUL-terminated */
@@ -249,7 +251,7 @@ enum ptwm_backend {
     /*
      * Map the file. The fastest where the file is on a local disk. If somebody shortens the file while it is mapped,
      * the operating system may kill the process (SIGBUS) when a lost page is read: files that may change belong to
-     * PREAD.
+     * PREAD. (Windows does not let a mapped file be shortened, but may lose one on a network: EXCEPTION_IN_PAGE_ERROR.)
      */
     PTWM_BACKEND_MMAP = 0,
     /* Read with pread. For network file systems and files that may change: every failure is a status. */
@@ -267,7 +269,8 @@ struct ptwm_reader_options {
 /*
  * Opens the file at path and reads its header, footer and manifest, nothing else. options may be NULL. *reader is to be
  * closed with ptwm_reader_close. The file may be renamed, replaced or deleted while it is open: the reader keeps the
- * one that it opened. On Windows path is UTF-8.
+ * one that it opened. On Windows path is UTF-8, and the system may refuse to replace or delete a file that is mapped, or on
+ * other file systems than NTFS one that is read: what was to do that then fails, not the reader.
  */
 PTWM_API enum ptwm_status ptwm_reader_open_path(const char *path, const struct ptwm_reader_options *options,
                                                 struct ptwm_reader **reader, struct ptwm_error *error);
@@ -483,7 +486,8 @@ struct ptwm_writer_options {
 /*
  * Begins a file at path, atomically: the bytes go to a temporary file beside it, which ptwm_writer_finish syncs and
  * renames to path. Until then, and if anything fails, an older file at path stays as it was. options may be NULL.
- * *writer is to be released with ptwm_writer_close.
+ * *writer is to be released with ptwm_writer_close. On Windows path is UTF-8, and ptwm_writer_finish fails with EACCES if
+ * the system refuses to replace a file that somebody has open; see ptwm_reader_open_path.
  */
 PTWM_API enum ptwm_status ptwm_writer_open_path(const char *path, const struct ptwm_writer_options *options,
                                                 struct ptwm_writer **writer, struct ptwm_error *error);

@@ -5,7 +5,7 @@
 #ifndef PTWM_READ_AHEAD_H
 #define PTWM_READ_AHEAD_H
 
-#include "mapping.h"
+#include "file.h"
 
 /* A part of the file. */
 struct ptwm_extent {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "os.h"
 #include "segment_decode.h"
 #include "status.h"
 
@@ -104,6 +105,12 @@ static void close_cache(struct ptwm_reader *r)
     ptwm_release(r->allocator, r->cache, 1, sizeof *r->cache);
 }
 
+/* A number that no other object at this address has had: made of the address and a clock that goes on. */
+static uint64_t unique_token(const void *object)
+{
+    return ptwm_os_nanoseconds() ^ (uint64_t)(uintptr_t)object << 20;
+}
+
 /* Makes a reader of an opened file, which it owns from here on, also on failure. */
 static enum ptwm_status open_file(struct ptwm_file *file, const struct ptwm_reader_options *options,
                                   struct ptwm_reader **reader, struct ptwm_error *error)
@@ -116,7 +123,7 @@ static enum ptwm_status open_file(struct ptwm_file *file, const struct ptwm_read
         return ptwm_fail(error, PTWM_ERR_MEMORY, "opening");
     }
     r->allocator = r->manifest_bytes.allocator = r->manifest.allocator = r->names.allocator = options->allocator;
-    r->token = ptwm_unique_token(r);
+    r->token = unique_token(r);
     r->zstd = ptwm_zstd_select(options->zstd);
     r->file = file;
     status = open_cache(r, error);

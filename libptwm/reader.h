@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 #include "codec.h"
+#include "file.h"
 #include "manifest.h"
-#include "mapping.h"
 #include "names.h"
 #include "segment.h"
 

@@ -5,9 +5,9 @@
 #define PTWM_SEGMENT_H
 
 #include "chain.h"
+#include "file.h"
 #include "label.h"
 #include "manifest.h"
-#include "mapping.h"
 
 struct ptwm_plane_record {
     uint32_t stored_nbytes;

@@ -5,7 +5,7 @@
 #define PTWM_SEGMENT_ENCODE_H
 
 #include "codec.h"
-#include "mapping.h"
+#include "output.h"
 #include "segment.h"
 
 enum {

@@ -1,3 +1,7 @@
+#ifdef _WIN32
+#define __USE_MINGW_ANSI_STDIO 1 /* printf with C99's formats */
+#endif
+
 #include "status.h"
 
 #include <stdarg.h>

@@ -8,10 +8,17 @@
 
 #include "ptwm.h"
 
-/* Fills error (may be NULL) with status and a printf-formatted detail; returns status. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
+/* Has the compiler check the arguments from first on against the format; both are numbers of arguments. */
+#if defined(__GNUC__) && defined(_WIN32) && !defined(__clang__)
+#define PTWM_PRINTF(string, first) __attribute__((format(gnu_printf, string, first))) /* C99's, not Microsoft's */
+#elif defined(__GNUC__)
+#define PTWM_PRINTF(string, first) __attribute__((format(printf, string, first)))
+#else
+#define PTWM_PRINTF(string, first)
 #endif
+
+/* Fills error (may be NULL) with status and a printf-formatted detail; returns status. */
+PTWM_PRINTF(3, 4)
 enum ptwm_status ptwm_fail(struct ptwm_error *error, enum ptwm_status status, const char *format, ...);
 
 /* PTWM_ERR_IO with an errno value and what was being done ("read"). */

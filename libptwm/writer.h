@@ -15,8 +15,8 @@
 #include "chain.h"
 #include "encode_memory.h"
 #include "manifest.h"
-#include "mapping.h"
 #include "names.h"
+#include "output.h"
 #include "segment_encode.h"
 
 enum {

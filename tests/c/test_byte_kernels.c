@@ -9,13 +9,8 @@
 #include "chain.h"
 #include "check.h"
 #include "codec.h"
+#include "guard.h"
 #include "rest.h"
-
-#if defined(__unix__) || defined(__APPLE__)
-#define HAVE_GUARD_PAGES 1
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
 
 static uint64_t random_state = 1;
 
@@ -66,14 +61,7 @@ enum { ARENA_NBYTES = 5 << 20 };
 
 static struct arena make_arena(void)
 {
-    struct arena a = { NULL, ARENA_NBYTES };
-#if defined(HAVE_GUARD_PAGES)
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint8_t *mapping = mmap(NULL, ARENA_NBYTES + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping == MAP_FAILED || mprotect(mapping + page, ARENA_NBYTES, PROT_READ | PROT_WRITE) != 0)
-        abort();
-    a.begin = mapping + page;
-#endif
+    const struct arena a = { guard_alloc(ARENA_NBYTES), guard_inner_nbytes(ARENA_NBYTES) };
     return a;
 }
 

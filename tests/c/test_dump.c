@@ -2,12 +2,13 @@
  * ptwm-dump, run in this process: sound files of all kinds, files with every kind of damage, files that were made to do
  * damage. What it says is compared with what the library says.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 
 #include <time.h>
-#include <unistd.h>
 
+#include "capture.h"
 #include "check.h"
+#include "directory.h"
 #include "dump.h"
 #include "escape.h"
 #include "image.h"
@@ -15,7 +16,7 @@
 
 /* --------------------------------------------------------------------------------------------------- running it */
 
-static char path[64]; /* of the file at hand */
+static char path[300]; /* of the file at hand */
 
 /* What one run gave. */
 struct run {
@@ -36,16 +37,15 @@ static struct run dump(const char *arguments)
 {
     char words[256], *argv[16] = { NULL };
     struct run run = { 0 };
-    size_t out_nbytes, errors_nbytes;
-    FILE *out = open_memstream(&run.out, &out_nbytes), *errors = open_memstream(&run.errors, &errors_nbytes);
+    struct capture out = capture_begin(), errors = capture_begin();
     int argc = 0;
 
     snprintf(words, sizeof words, "ptwm-dump %s", arguments);
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
         argv[argc++] = strcmp(word, "@") == 0 ? path : word;
-    run.status = dump_run(argc, argv, out, errors);
-    fclose(out);
-    fclose(errors);
+    run.status = dump_run(argc, argv, out.file, errors.file);
+    run.out = capture_end(&out);
+    run.errors = capture_end(&errors);
     return run;
 }
 
@@ -797,9 +797,7 @@ static void test_arguments(void)
 
 int main(void)
 {
-    const char *directory = getenv("TMPDIR");
-
-    snprintf(path, sizeof path, "%.40s/test_dump_%ld", directory != NULL ? directory : "/tmp", (long)getpid());
+    snprintf(path, sizeof path, "%s/test_dump_%ld", directory_of_temporary_files(), (long)getpid());
     RUN(test_files_of_everything);
     RUN(test_empty_file);
     RUN(test_agrees_with_the_library);

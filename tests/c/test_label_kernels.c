@@ -8,14 +8,9 @@
 #include "label_fused.h"
 
 #include "check.h"
+#include "guard.h"
 #include "label_decode.h"
 #include "rest.h"
-
-#if defined(__unix__) || defined(__APPLE__)
-#define HAVE_GUARD_PAGES 1
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
 
 static uint64_t random_state = 1;
 
@@ -40,24 +35,18 @@ struct buffer {
     enum place place;
     uint8_t *bytes;
     size_t nbytes;
-    uint8_t *mapping;
-    size_t mapping_nbytes;
+    uint8_t *guarded;
 };
 
 /* nbytes bytes: from malloc, or right before or right behind a page without access (there is one on either side). */
 static struct buffer make_buffer(const void *content, size_t nbytes, enum place place)
 {
-    struct buffer b = { place, NULL, nbytes, NULL, 0 };
-#if defined(HAVE_GUARD_PAGES)
-    if (place != EXACT) {
-        const size_t page = (size_t)sysconf(_SC_PAGESIZE), inner = (nbytes + page - 1) / page * page;
-        b.mapping_nbytes = inner + 2 * page;
-        b.mapping = mmap(NULL, b.mapping_nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (b.mapping == MAP_FAILED || (inner > 0 && mprotect(b.mapping + page, inner, PROT_READ | PROT_WRITE) != 0))
-            abort();
-        b.bytes = place == BEFORE_GUARD ? b.mapping + page + inner - nbytes : b.mapping + page;
-    }
-#endif
+    struct buffer b = { place, NULL, nbytes, NULL };
+
+    if (place != EXACT)
+        b.guarded = guard_alloc(nbytes);
+    if (b.guarded != NULL)
+        b.bytes = place == BEFORE_GUARD ? b.guarded + guard_inner_nbytes(nbytes) - nbytes : b.guarded;
     if (b.bytes == NULL) {
         b.place = EXACT;
         b.bytes = allocate(nbytes);
@@ -69,13 +58,10 @@ static struct buffer make_buffer(const void *content, size_t nbytes, enum place 
 
 static void free_buffer(struct buffer *b)
 {
-#if defined(HAVE_GUARD_PAGES)
-    if (b->place != EXACT) {
-        munmap(b->mapping, b->mapping_nbytes);
-        return;
-    }
-#endif
-    free(b->bytes);
+    if (b->guarded != NULL)
+        guard_free(b->guarded, b->nbytes);
+    else
+        free(b->bytes);
 }
 
 /* ---------------------------------------------------------------------------------------------------- samples */

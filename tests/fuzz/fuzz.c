@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "guard.h"
 
 void fuzz_failed(const char *file, int line, const char *condition)
 {
@@ -17,13 +17,9 @@ uint8_t *fuzz_guarded(unsigned slot, size_t nbytes)
     static uint8_t *slots[FUZZ_SLOTS];
 
     FUZZ_CHECK(slot < FUZZ_SLOTS && nbytes <= FUZZ_SLOT_NBYTES);
-    if (slots[slot] == NULL) {
-        const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-        void *p = mmap(NULL, FUZZ_SLOT_NBYTES + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-        FUZZ_CHECK(p != MAP_FAILED && mprotect((uint8_t *)p + FUZZ_SLOT_NBYTES, page, PROT_NONE) == 0);
-        slots[slot] = p;
-    }
+    if (slots[slot] == NULL)
+        slots[slot] = guard_alloc(FUZZ_SLOT_NBYTES);
+    FUZZ_CHECK(slots[slot] != NULL);
     return slots[slot] + FUZZ_SLOT_NBYTES - nbytes;
 }
 

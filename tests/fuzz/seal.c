@@ -1,7 +1,7 @@
 #include "seal.h"
 
+#include "file.h"
 #include "label_decode.h"
-#include "mapping.h"
 
 void seal_label_head(const struct ptwm_label_model *model, size_t n, uint8_t *stored, size_t nbytes)
 {

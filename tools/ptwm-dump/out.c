@@ -12,19 +12,27 @@
 #endif
 
 #include "escape.h"
+#if defined(_WIN32)
+#include "win32.h"
+#endif
+
+static bool is_terminal(FILE *file)
+{
+#if defined(_WIN32)
+    return win32_has_colour(file);
+#else
+    const char *term = getenv("TERM");
+    const int descriptor = fileno(file);
+
+    return descriptor >= 0 && isatty(descriptor) && term != NULL && strcmp(term, "dumb") != 0;
+#endif
+}
 
 static bool wants_colour(FILE *file)
 {
-#if defined(_WIN32)
-    (void)file; /* its terminals take escape sequences only when told to */
-    return false;
-#else
-    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-    const int descriptor = fileno(file);
+    const char *no_colour = getenv("NO_COLOR");
 
-    return descriptor >= 0 && isatty(descriptor) && (no_colour == NULL || no_colour[0] == 0) && term != NULL &&
-           strcmp(term, "dumb") != 0;
-#endif
+    return (no_colour == NULL || no_colour[0] == 0) && is_terminal(file);
 }
 
 struct out out_make(FILE *file, bool full)

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "printf.h"
+
 struct out {
     FILE *file;
     bool has_colour;
@@ -21,9 +23,7 @@ struct out out_make(FILE *file, bool full);
 enum out_style { OUT_HEADING, OUT_NAME, OUT_GOOD, OUT_BAD, OUT_FAINT };
 
 /* printf in a style. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
-#endif
+DUMP_PRINTF(3, 4)
 void out_styled(const struct out *out, enum out_style style, const char *format, ...);
 
 /* A text of the file in quotes, escaped, cut unless full. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "printf.h"
 #include "ptwm.h"
 
 struct dump_problem {
@@ -27,9 +28,7 @@ struct dump_problems {
 };
 
 /* Adds a problem, unless the same is there already: parts may be read more than once. problems may be NULL. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5)))
-#endif
+DUMP_PRINTF(4, 5)
 void problem_add(struct dump_problems *problems, enum ptwm_status status, uint64_t offset, const char *format, ...);
 
 /* Adds what the library says; what: what it was doing. */

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "printf.h"
 #include "problem.h"
 
 struct scan_field {
@@ -54,15 +55,11 @@ static inline uint64_t scan_offset(const struct scan *scan)
 }
 
 /* Names what the fields from here on belong to. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
+DUMP_PRINTF(2, 3)
 void scan_group(struct scan *scan, const char *format, ...);
 
 /* A problem at the field that begins at position from; reading can go on. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
-#endif
+DUMP_PRINTF(3, 4)
 void scan_problem(struct scan *scan, size_t from, const char *format, ...);
 
 /* Reads without a field; scan_field follows once it is known what they mean. what: for the problem if they are missing.
@@ -72,9 +69,7 @@ uint64_t scan_take_uint(struct scan *scan, unsigned nbytes, const char *what);
 uint64_t scan_take_varint(struct scan *scan, const char *what);
 
 /* Names the bytes from position from up to here. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5)))
-#endif
+DUMP_PRINTF(4, 5)
 void scan_field(struct scan *scan, size_t from, const char *name, const char *format, ...);
 
 /* Read a field and name it, its value in decimal. */

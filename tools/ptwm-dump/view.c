@@ -7,12 +7,19 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#if !defined(_WIN32)
+#if defined(_WIN32)
+#include "win32.h"
+#else
 #include <sys/types.h>
 #endif
 
 /* fseek and ftell have offsets of a long, which is too small for large files on some systems. */
 #if defined(_WIN32)
+static FILE *open_to_read(const char *path)
+{
+    return win32_open(path);
+}
+
 static int seek_to(FILE *file, int64_t offset, int origin)
 {
     return _fseeki64(file, offset, origin);
@@ -23,6 +30,11 @@ static int64_t position_of(FILE *file)
     return _ftelli64(file);
 }
 #else
+static FILE *open_to_read(const char *path)
+{
+    return fopen(path, "rb");
+}
+
 static int seek_to(FILE *file, int64_t offset, int origin)
 {
     return fseeko(file, (off_t)offset, origin);
@@ -41,7 +53,7 @@ int view_open(struct dump_view *view, const char *path)
 
     view->nbytes = 0;
     errno = 0;
-    view->file = fopen(path, "rb");
+    view->file = open_to_read(path);
     if (view->file == NULL)
         return errno != 0 ? errno : EIO;
     /* The first byte tells a directory, which can be opened but not read; an end may be claimed for it all the same. */
