@@ -49,7 +49,7 @@ class Memory:
                 end = 0
             plans[-1].append((number, end))
             end += nbytes + -nbytes % _ALIGNMENT
-        shared = {}
+        shared: dict[int, Any] = {}
         for plan in plans:
             if len(plan) > 1:
                 last, offset = plan[-1]

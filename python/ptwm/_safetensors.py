@@ -358,7 +358,7 @@ def _canonical_records(index: Any) -> list[tuple[str, str, Sequence[int], int]]:
 
 
 def _text_metadata(index: Any) -> Mapping[str, str] | None:
-    metadata = index.metadata()
+    metadata: Mapping[str, str] | None = index.metadata()
     for key, value in (metadata or {}).items():
         if not (isinstance(key, str) and isinstance(value, str)):
             raise SafetensorsError(f"{index.path}: .safetensors metadata is text; that of {quoted(key)} is not")

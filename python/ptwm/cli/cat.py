@@ -9,7 +9,7 @@ from ptwm.cli import common
 from ptwm.random_access import TensorIndex
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "cat",
         help="write a tensor's raw bytes to stdout",
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
             entry = index.entry(args.tensor)
         except KeyError:
             raise common.no_such_tensor(args.file, args.tensor, index.names()) from None
-        buffer = bytearray(entry.nbytes)
+        buffer = bytearray(entry.nbytes or 0)
         index.get_into(args.tensor, buffer, check="full")
     common.write_stdout(buffer)
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 from ptwm.cli import common
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "completion",
         help="print a script for your shell's completion",

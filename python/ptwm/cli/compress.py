@@ -18,7 +18,7 @@ from ptwm.sharding import Method
 from ptwm.sharding.options import MAX_CHUNK_NBYTES, MIN_CHUNK_NBYTES
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "compress",
         help="compress .safetensors files and directories of models",

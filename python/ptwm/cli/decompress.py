@@ -17,7 +17,7 @@ from ptwm.conversion.files import file_state, remove_unchanged, restores
 from ptwm.random_access import TensorIndex
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "decompress",
         help="restore .safetensors files and directories of models",

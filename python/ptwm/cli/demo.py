@@ -34,7 +34,7 @@ class Measured(NamedTuple):
     seconds: float
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "demo",
         help="try everything on an example",
@@ -99,7 +99,7 @@ def _fetch(index: TensorIndex, source: SafetensorsFile) -> list[Measured]:
     print(f'>>> index.get_into("{_TENSOR}", buffer)  # {units.human_size(len(buffers[_TENSOR]))} in {_human_time(one)}')
     some = _best_of(lambda: index.get_slice(_SLICED)[_ROWS])
     rows = index.get_slice(_SLICED)[_ROWS]
-    shape = index.entry(_SLICED).shape
+    shape = index.entry(_SLICED).shape or ()
     print(
         f'>>> index.get_slice("{_SLICED}")[{_ROWS.start}:{_ROWS.stop}]  '
         f"# {len(rows)} of {shape[0]} rows in {_human_time(some)}"

@@ -18,7 +18,7 @@ def write_checkpoint(path: str | os.PathLike[str]) -> int:
     tensors = list(_tensors(np.random.default_rng(2026)))
     records = [(name, dtype, shape, data.nbytes) for name, dtype, shape, data in tensors]
     header = canonical_header(records, {"format": "pt", "made_by": "ptwm demo"})
-    return write_file(path, header, (memoryview(data).cast("B") for _, _, _, data in tensors if data.nbytes))
+    return write_file(path, header, (data.reshape(-1).view(np.uint8).data for _, _, _, data in tensors if data.nbytes))
 
 
 def _tensors(rng: np.random.Generator) -> Iterator[tuple[str, str, tuple[int, ...], np.ndarray]]:

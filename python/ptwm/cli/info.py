@@ -24,7 +24,7 @@ _STORAGE = (
 )  # fmt: skip
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "info",
         help="list the tensors of a file or directory",
@@ -187,4 +187,5 @@ def _storage(storage: dict[str, Any]) -> str:
     if model["sets"] > 0:
         holds.append(f"tables for units of {model['unit']}")
     parts.append(f"tail {units.human_size(storage['tail_nbytes'])}" + " with " * bool(holds) + " and ".join(holds))
-    return storage["chain"].replace("Chain.", "").replace("Chain()", "as it is") + ": " + ", ".join(parts)
+    chain = str(storage["chain"]).replace("Chain.", "").replace("Chain()", "as it is")
+    return f"{chain}: {', '.join(parts)}"

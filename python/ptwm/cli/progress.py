@@ -51,6 +51,6 @@ class DirectoryProgress:
 
 
 def _bar(total: int, label: str) -> Any:
-    from tqdm import tqdm
+    from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
     return tqdm(total=total, desc=on_one_line(label), unit="B", unit_scale=True, leave=False, dynamic_ncols=True)

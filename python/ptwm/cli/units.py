@@ -19,7 +19,8 @@ def parse_size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"not a size: {text!r} (examples: 65536, 64K, 1MiB)")
     number, prefix, unit = match.groups()
     base = 1000 if unit and unit.lower() == "b" else 1024
-    return int(number) * base ** (" KMG".index(prefix.upper()) if prefix else 0)
+    power = " KMG".index(prefix.upper()) if prefix else 0
+    return int(number) * int(base**power)
 
 
 def parse_count(text: str) -> int:

@@ -10,7 +10,7 @@ from ptwm.cli import common, units
 from ptwm.random_access import TensorIndex
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "verify",
         help="check files and directories completely",

@@ -219,9 +219,8 @@ class Writer:
                 if status != lib.PTWM_OK:
                     # The tensor concerned is counted from the file's first one.
                     number = none_or(error.tensor)
-                    in_batch = None if number is None else number - self._n_tensors
-                    known = in_batch is not None and 0 <= in_batch < len(batch)
-                    self._check(status, error, batch[in_batch][0] if known else None)
+                    in_batch = -1 if number is None else number - self._n_tensors
+                    self._check(status, error, batch[in_batch][0] if 0 <= in_batch < len(batch) else None)
                 self._n_tensors += len(batch)
             if advance is not None:
                 advance(sum(spec.nbytes for _, spec, _ in batch))
