@@ -10,12 +10,11 @@ enum {
     TRY_ALL_NBYTES = 64 << 10, /* below this, trying costs little and estimates are off by the most */
     SAMPLE_NBYTES = 720720,    /* a multiple of all widths up to 16, and so of all granules of one step */
     THOROUGH_LEVEL = 10,       /* of effort: from here on everything is tried on everything */
-    MANY_NBYTES = 1 << 20,     /* from here on pieces have to do */
+    MANY_NBYTES = 2 << 20,     /* from here on pieces have to do */
     MIN_PROBED_NBYTES = 8 << 10,
     PIECES = 16,
-    MIN_PIECE_NBYTES = 16 << 10,
     MAX_PIECE_NBYTES = 64 << 10,
-    PIECE_SHARE = 64,          /* a piece is so small a part, within these limits */
+    PIECE_SHARE = 64,          /* a piece is so small a part at most */
     PIECE_GRANULE = 24,        /* a multiple of 1, 2, 3, 4 and 8 */
     SLOW_WAY_SHARE = 2000,     /* what a way that decodes slowly has to gain at least, of the size */
     ZSTD_MARGIN = 16,          /* how well its part in small floats is estimated: to one part in so many */
@@ -81,12 +80,19 @@ struct way {
 
 /*
  * Whether the symbols of a chain may be better off without labels: where there are so few that the tables and the
- * lanes' states of label rANS cost more than it gives.
+ * lanes' states of label rANS cost more than it gives. nbytes: of all the data, of which spec may have pieces.
  */
-static bool may_go_without_labels(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
+static bool may_go_without_labels(const struct ptwm_encode_spec *spec, uint64_t nbytes,
+                                  const struct ptwm_parsed_chain *chain)
 {
     return spec->method == PTWM_METHOD_MICROSCALE && chain->label != NULL && chain->label->bits <= 8 &&
-           (spec->nbytes <= PTWM_FEW_NBYTES || spec->chunk_nbytes <= PTWM_FEW_NBYTES);
+           (nbytes <= PTWM_FEW_NBYTES || spec->chunk_nbytes <= PTWM_FEW_NBYTES);
+}
+
+/* Whether there is nothing to choose. */
+static bool has_one_way(const struct ptwm_encode_spec *spec)
+{
+    return spec->n_chains == 1 && !may_go_without_labels(spec, spec->nbytes, &spec->chains[0]);
 }
 
 /* The width of the elements of a type that has fast ways, or 0. */
@@ -102,16 +108,17 @@ static bool has_planes_of_bytes(const struct ptwm_encode_spec *spec, const struc
 }
 
 /*
- * Finds the way whose result is the smallest, by that measure. With PTWM_ZSTD_ON_BYTES best is what there is without zstd, and
- * only ways that this may change are measured.
+ * Finds the way whose result is the smallest, by that measure; nothing if there is only one. nbytes: of all the data, of
+ * which spec may have pieces. With PTWM_ZSTD_ON_BYTES best is what there is without zstd, and only ways that this may change
+ * are measured.
  */
-static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measure_fn measure, enum ptwm_zstd_use zstd,
-                                      struct way *best, struct ptwm_error *error)
+static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, uint64_t nbytes, measure_fn measure,
+                                      enum ptwm_zstd_use zstd, struct way *best, struct ptwm_error *error)
 {
     struct result result = { 0, { spec->context->allocator, NULL, 0, 0 }, best->result.record };
     enum ptwm_status status = PTWM_OK;
 
-    if (spec->n_chains == 1 && !may_go_without_labels(spec, &spec->chains[0]))
+    if (has_one_way(spec))
         return PTWM_OK;
     if (zstd != PTWM_ZSTD_ON_BYTES)
         best->result.nbytes = UINT64_MAX;
@@ -119,7 +126,7 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, measu
         const struct ptwm_parsed_chain *chain = &spec->chains[i / 2];
         struct ptwm_encode_spec variant = *spec;
         variant.no_labels = i % 2 != 0;
-        if (variant.no_labels && !may_go_without_labels(spec, chain))
+        if (variant.no_labels && !may_go_without_labels(spec, nbytes, chain))
             continue;
         if (spec->method == PTWM_METHOD_MICROSCALE && !spec->chains_are_callers && !ptwm_chain_is_promising(spec, chain))
             continue;
@@ -162,7 +169,7 @@ static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, 
                                            struct ptwm_error *error)
 {
     const uint64_t share = spec->nbytes / PIECE_SHARE;
-    const uint64_t limit = share < MIN_PIECE_NBYTES ? MIN_PIECE_NBYTES : share > MAX_PIECE_NBYTES ? MAX_PIECE_NBYTES : share;
+    const uint64_t limit = share < MAX_PIECE_NBYTES ? share : MAX_PIECE_NBYTES;
     /* Whole rows, if they are short, and whole elements of every STANDARD chain. */
     const uint64_t step = spec->row_nbytes > 0 && spec->row_nbytes <= limit / PIECE_GRANULE
                               ? PIECE_GRANULE * spec->row_nbytes
@@ -179,15 +186,17 @@ static enum ptwm_status find_way_by_pieces(const struct ptwm_encode_spec *spec, 
         memcpy(data + i * piece, spec->data + (spec->nbytes * (2 * i + 1) / (2 * PIECES) - piece / 2) / step * step, piece);
     pieces.data = data;
     pieces.nbytes = PIECES * piece;
-    status = find_best_way(&pieces, try_chain, *zstd, best, error);
+    if (has_one_way(spec))
+        status = try_chain(&pieces, &spec->chains[0], *zstd, &best->result, error);
+    else
+        status = find_best_way(&pieces, spec->nbytes, try_chain, *zstd, best, error);
     if (status == PTWM_OK && *zstd != PTWM_ZSTD_NOWHERE) {
         pieces.no_labels = best->no_labels;
         status = try_chain(&pieces, &spec->chains[best->chain], PTWM_ZSTD_NOWHERE, &without, error);
         if (best->result.nbytes >= without.nbytes - without.nbytes / ZSTD_SHARE)
             *zstd = PTWM_ZSTD_NOWHERE;
     }
-    if (best->result.nbytes < UINT64_MAX)
-        best->result.nbytes *= spec->nbytes / pieces.nbytes;
+    best->result.nbytes *= spec->nbytes / pieces.nbytes;
     ptwm_release(spec->context->allocator, data, PIECES, piece);
     return status;
 }
@@ -206,14 +215,15 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
     bool is_beaten = true;
 
     if (is_sampled && !choice.is_hopeless) {
-        status = ptwm_chain_encode(spec, &spec->chains[choice.label], PTWM_ZSTD_NOWHERE, &choice, &is_beaten, output, record, error);
+        status = ptwm_chain_encode(spec, &spec->chains[choice.label], PTWM_ZSTD_NOWHERE, &choice, &is_beaten, output, record,
+                                   error);
         *is_done = status != PTWM_OK || !is_beaten;
         if (*is_done)
             return status;
     }
     /* Of bytes a sample does not show what the classes of rows gain. */
     if (!is_sampled || spec->nbytes <= PTWM_FEW_NBYTES || element_width(spec) == 1)
-        return find_best_way(spec, estimate_chain, PTWM_ZSTD_NOWHERE, best, error);
+        return find_best_way(spec, spec->nbytes, estimate_chain, PTWM_ZSTD_NOWHERE, best, error);
     best->chain = choice.rival;
     return PTWM_OK;
 }
@@ -233,10 +243,10 @@ static enum ptwm_status find_way_of_few_floats(const struct ptwm_encode_spec *sp
         status = ptwm_zstd_estimate(spec, element_width(spec), &with_zstd, &finds_order, error);
     *zstd = finds_order ? PTWM_ZSTD_EVERYWHERE : PTWM_ZSTD_NOWHERE;
     if (status == PTWM_OK)
-        status = find_best_way(spec, try_chain, *zstd, best, error);
+        status = find_best_way(spec, spec->nbytes, try_chain, *zstd, best, error);
     if (status == PTWM_OK && !finds_order && with_zstd - with_zstd / ZSTD_MARGIN < best->result.nbytes) {
         *zstd = PTWM_ZSTD_ON_BYTES;
-        status = find_best_way(spec, try_chain, *zstd, best, error);
+        status = find_best_way(spec, spec->nbytes, try_chain, *zstd, best, error);
     }
     return status;
 }
@@ -285,14 +295,14 @@ enum ptwm_status ptwm_segment_encode(const struct ptwm_encode_spec *spec, struct
                  spec->nbytes <= TRY_ALL_NBYTES)
             status = find_way_of_few_floats(spec, &zstd, &best, error);
         else
-            status = find_best_way(spec, try_chain, zstd, &best, error);
+            status = find_best_way(spec, spec->nbytes, try_chain, zstd, &best, error);
         /* One row over and over: what each chunk says once would be most of the file. */
         if (status == PTWM_OK && chosen && spec->chunk_nbytes == PTWM_DEFAULT_CHUNK_NBYTES &&
             spec->nbytes > spec->chunk_nbytes && best.result.nbytes < spec->nbytes / TRIVIAL_SHARE)
             variant.chunk_nbytes = TRIVIAL_CHUNK_NBYTES;
     } else if (spec->chunk_nbytes < TRY_ALL_NBYTES) { /* of small chunks estimates know too little */
         sample.nbytes = spec->nbytes < SAMPLE_NBYTES ? spec->nbytes : SAMPLE_NBYTES;
-        status = find_best_way(&sample, try_chain, PTWM_ZSTD_NOWHERE, &best, error);
+        status = find_best_way(&sample, spec->nbytes, try_chain, PTWM_ZSTD_NOWHERE, &best, error);
     } else {
         status = encode_floats(spec, &best, &is_done, output, record, error);
     }
