@@ -209,3 +209,12 @@ def test_writer_and_blob_agree(tmp_path):
         writer.add("t", raw, raw.dtype, raw.shape)
     blob = compress_ptwm_blob([("t", raw, "F32", raw.shape)], threads=1)
     assert (tmp_path / "a.ptwm").read_bytes() == blob
+
+
+@pytest.mark.parametrize("n", [1100, 2048])
+def test_masks_are_small(n):
+    """Of one chain there is nothing to choose, but whether zstd is of use is asked all the same: from pieces, if there is much."""
+    mask = np.tri(n, dtype=bool)
+    blob = compress_ptwm_blob([("mask", mask.tobytes(), "BOOL", mask.shape)])
+    assert len(blob) < mask.nbytes // 200
+    assert np.array_equal(TensorIndex.from_buffer(blob).get_array("mask"), mask)
