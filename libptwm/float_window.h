@@ -60,11 +60,11 @@ static inline const uint16_t *ptwm_float_shifts_at(const struct ptwm_float_windo
     return n_columns > 0 ? (const uint16_t *)(const void *)w->shift.data + element % n_columns : NULL;
 }
 
-/* The same for phases. */
+/* The phases of such elements, in a model that has them. */
 static inline const uint8_t *ptwm_float_phases_at(const struct ptwm_float_window *w, uint64_t element)
 {
     const struct ptwm_label_model *model = &w->tail->model;
-    return model->phase != NULL ? model->phase + element % model->n_columns : NULL;
+    return model->phase + element % model->n_columns;
 }
 
 #endif
