@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "directory.h"
 #include "ptwm.h"
 
-static char directory[] = "/tmp/ptwm-test-XXXXXX";
+static char directory[230];
 static char path[256]; /* of the model, in the directory */
 
 enum { ROWS = 300, COLUMNS = 256, LARGE = 2 * ROWS * COLUMNS, N_SMALL = 40, SMALL = 512, N_TENSORS = N_SMALL + 2 };
@@ -26,7 +27,7 @@ struct model {
 static inline bool make_directory(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0); /* what is printed before a fork is not printed twice */
-    if (mkdtemp(directory) == NULL)
+    if (!directory_make(directory, sizeof directory))
         return false;
     snprintf(path, sizeof path, "%s/model.ptwm", directory);
     return true;
