@@ -39,7 +39,7 @@ def decode_fresh(workspace: Workspace) -> dict[str, Any]:
     tasks = [memcpy(model.tensors), Task("memcpy into fresh memory", lambda _: _fresh_copies(model.tensors))]
     for contender, archive in workspace.timed():
         tasks.append(Task(contender.name, partial(_decode_all, archive), archive.reset))
-    return workspace.run(tasks, model.nbytes, fresh=True)
+    return workspace.run(tasks, model.nbytes, fresh=True, backed=2 * model.nbytes)
 
 
 def decode_touched(workspace: Workspace) -> dict[str, Any]:

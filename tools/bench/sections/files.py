@@ -28,7 +28,8 @@ def warm(workspace: Workspace, fresh: bool = True) -> dict[str, Any]:
     contenders, failures = _saved(workspace.model, workspace.options.directory, only=None)
     tasks = [memcpy(workspace.model.tensors)]
     tasks += [Task(contender.name, partial(_load_and_touch, contender, path)) for contender, path in contenders]
-    result = workspace.run(tasks, workspace.model.nbytes, fresh=fresh)
+    backed = 2 * workspace.model.nbytes if fresh else 0
+    result = workspace.run(tasks, workspace.model.nbytes, fresh=fresh, backed=backed)
     _add_failures(result, failures)
     return result
 
@@ -67,7 +68,10 @@ def cold(workspace: Workspace) -> dict[str, Any]:
     tasks.insert(0, memcpy(model.tensors))
     with pinned({options.core}):
         result = table(
-            alternate(tasks, min(options.rounds, 5), 4 * options.budget, fresh=True, cold=True), model.nbytes
+            alternate(
+                tasks, min(options.rounds, 5), 4 * options.budget, fresh=True, cold=True, backed=2 * model.nbytes
+            ),
+            model.nbytes,
         )
     for row in result["rows"]:
         row["resident"] = worst.get(row["name"])
