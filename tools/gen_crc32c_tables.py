@@ -38,7 +38,7 @@ def show(name, rows):
     for table in rows:
         print("    {")
         for i in range(0, 256, 8):
-            print("        " + ", ".join(f"0x{crc:08x}" for crc in table[i:i + 8]) + ",")
+            print("        " + ", ".join(f"0x{crc:08x}" for crc in table[i : i + 8]) + ",")
         print("    },")
     print("};")
     print()
@@ -53,7 +53,9 @@ def main():
     print()
     print("/* Entry [k][b]: the CRC register after byte b and k zero bytes, from a register of zero. */")
     show("ptwm_crc32c_tables", tables())
-    print(f"/* Entry [k][b]: the register after {HALF_NBYTES} zero bytes, from one whose byte k is b and whose others are zero. */")
+    print(
+        f"/* Entry [k][b]: the register after {HALF_NBYTES} zero bytes, from one whose byte k is b and whose others are zero. */"
+    )
     show("ptwm_crc32c_shift", shifts(tables()[0], HALF_NBYTES))
     print("#endif")
 

@@ -47,9 +47,7 @@ def program(header):
         lines.append(f'printf("struct {name}: %zu bytes\\n", sizeof(struct {name}));')
         for member in members:
             size = f"sizeof ((struct {name} *)0)->{member}"
-            lines.append(
-                f'printf("struct {name}.{member}: %zu at %zu\\n", {size}, offsetof(struct {name}, {member}));'
-            )
+            lines.append(f'printf("struct {name}.{member}: %zu at %zu\\n", {size}, offsetof(struct {name}, {member}));')
     names = [*enumerators(header), *re.findall(r"^#define (PTWM_(?:WRITE|DECODE)_[A-Z_]+) \d", header, re.M)]
     lines += [f'printf("{name} = %lld\\n", (long long){name});' for name in names]
     return "\n".join([*lines, "return 0; }"])
@@ -91,7 +89,10 @@ def main():
         EXPECTED.write_text(found)
     expected = EXPECTED.read_text()
     if found != expected:
-        print(*difflib.unified_diff(expected.splitlines(), found.splitlines(), EXPECTED.name, "found", lineterm=""), sep="\n")
+        print(
+            *difflib.unified_diff(expected.splitlines(), found.splitlines(), EXPECTED.name, "found", lineterm=""),
+            sep="\n",
+        )
         broken = list(breaks(expected, found))
         print("this needs another soname" if broken else "compatible additions: check_abi.py --update writes them down")
         raise SystemExit(1)

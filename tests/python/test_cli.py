@@ -406,7 +406,9 @@ def test_info_verbose_tells_how(packed: Path, capsys) -> None:
     capsys.readouterr()
     assert main(["info", "-v", str(packed)]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("layer.weight"))
-    assert re.search(r"label\(.*: .*rest carried [\d.]+ kB, symbol label-rans [\d.]+ kB, tail [\d.]+ k?B with .*tables", line)
+    assert re.search(
+        r"label\(.*: .*rest carried [\d.]+ kB, symbol label-rans [\d.]+ kB, tail [\d.]+ k?B with .*tables", line
+    )
     assert main(["info", "-v", "--json", str(packed)]) == 0
     tensors = {tensor["name"]: tensor for tensor in json.loads(capsys.readouterr().out)["tensors"]}
     storage = tensors["layer.weight"]["storage"]

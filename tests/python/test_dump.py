@@ -56,7 +56,18 @@ def dump(request, tmp_path_factory):
         return Path(given)
     path = tmp_path_factory.mktemp("dump") / "ptwm-dump"
     objects = request.getfixturevalue("objects")
-    command = (COMPILER, "-std=c99", "-I", ROOT / "libptwm", *TOOL.glob("*.c"), *objects, "-o", path, "-lpthread", "-lm")
+    command = (
+        COMPILER,
+        "-std=c99",
+        "-I",
+        ROOT / "libptwm",
+        *TOOL.glob("*.c"),
+        *objects,
+        "-o",
+        path,
+        "-lpthread",
+        "-lm",
+    )
     done = run(*command)
     assert done.returncode == 0, done.stderr
     return path
@@ -192,7 +203,9 @@ def test_man_page_names_every_option(dump):
         assert f".It Fl {short} " in page and f"Fl \\-{name}" in page
     if shutil.which("man") is None:
         pytest.skip("there is no man")
-    done = run("man", "--warnings", "-l", TOOL / "ptwm-dump.1", env={**os.environ, "LC_ALL": "C.UTF-8", "MANPAGER": "cat"})
+    done = run(
+        "man", "--warnings", "-l", TOOL / "ptwm-dump.1", env={**os.environ, "LC_ALL": "C.UTF-8", "MANPAGER": "cat"}
+    )
     assert done.returncode == 0 and done.stderr == ""
     assert "ptwm-dump [-acefj]" in done.stdout
 
@@ -217,7 +230,7 @@ def test_readme_c(objects, tmp_path, monkeypatch):
     body = block.replace("    ...\n", "    if (status == PTWM_OK) fwrite(weights, 1, info.nbytes, stdout);\n")
     Path("readme.c").write_text(
         "#include <ptwm.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
-        "static int fail(const char *what, const char *detail) { return printf(\"%s: %s\", what, detail); }\n"
+        'static int fail(const char *what, const char *detail) { return printf("%s: %s", what, detail); }\n'
         f"int main(void)\n{{\n{body}return 0;\n}}\n"
     )
     flags = ("-std=c99", "-Wall", "-Wextra", "-Werror")
