@@ -46,6 +46,7 @@ struct batch {
     bool check_crc;
     bool is_large; /* all requests together: more than STREAMING_NBYTES */
     unsigned threads;
+    struct ptwm_read_ahead *ahead; /* may be NULL */
     const struct range *ranges;
     size_t n_ranges;
     struct ptwm_tail *tails;
@@ -146,6 +147,7 @@ static enum ptwm_status read_tails(struct batch *b, struct ptwm_error *error)
         enum ptwm_status status;
         if (i > 0 && b->ranges[i].segment == b->ranges[i - 1].segment)
             continue;
+        ptwm_read_ahead_reach(b->ahead, m->segments[b->ranges[i].segment].offset, 1);
         status = ptwm_tail_read(b->reader->file, &m->segments[b->ranges[i].segment], b->context.allocator,
                                 &b->tails[b->n_tails], error);
         if (status != PTWM_OK) {
@@ -263,6 +265,8 @@ static enum ptwm_status run_task(void *context, size_t task, unsigned worker, st
 
     if (raw == NULL)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "a chunk of %zu bytes", chunk_nbytes);
+    ptwm_read_ahead_reach(b->ahead, tail->segment.offset + tail->chunk_offset[pieces->chunk],
+                          ptwm_tail_chunk_stored_nbytes(tail, pieces->chunk));
     scratch->is_streamed = direct && b->is_large;
     status = ptwm_chunk_decode(b->reader->file, tail, pieces->chunk, b->check_crc, &b->context, raw, scratch, error);
     if (status != PTWM_OK) {
@@ -338,7 +342,6 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
 {
     struct batch *b = ptwm_calloc(reader->allocator, 1, sizeof *b);
     enum ptwm_status status = PTWM_OK;
-    struct ptwm_read_ahead *ahead = NULL;
     struct ptwm_extent *extents;
     uint64_t total = 0;
 
@@ -356,17 +359,17 @@ static enum ptwm_status run_batches(const struct ptwm_reader *reader, const stru
     extents = ptwm_alloc(reader->allocator, n_ranges, sizeof *extents);
     if (extents != NULL) { /* without, it is only slower */
         list_extents(reader, ranges, n_ranges, extents);
-        ahead = ptwm_read_ahead_begin(reader->file, extents, n_ranges, reader->allocator);
+        b->ahead = ptwm_read_ahead_begin(reader->file, extents, n_ranges, reader->allocator);
     }
     for (size_t i = 0; i < n_ranges && status == PTWM_OK; i += b->n_ranges) {
         uint64_t nbytes, next_nbytes;
         b->ranges = ranges + i;
         b->n_ranges = batch_size(b->ranges, n_ranges - i, &nbytes);
-        ptwm_read_ahead_allow(ahead, i + b->n_ranges + batch_size(b->ranges + b->n_ranges, n_ranges - i - b->n_ranges,
-                                                                  &next_nbytes));
+        ptwm_read_ahead_allow(b->ahead, i + b->n_ranges + batch_size(b->ranges + b->n_ranges,
+                                                                     n_ranges - i - b->n_ranges, &next_nbytes));
         status = run_batch(b, nbytes, error);
     }
-    ptwm_read_ahead_end(ahead);
+    ptwm_read_ahead_end(b->ahead);
     ptwm_release(reader->allocator, extents, n_ranges, sizeof *extents);
     for (unsigned i = 0; i < b->threads; i++)
         ptwm_decode_scratch_release(&b->scratch[i]);

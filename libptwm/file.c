@@ -5,7 +5,11 @@
 
 #include "status.h"
 
-enum { MAP_IN_NBYTES = 128 << 10 }; /* smaller ranges are left to page faults */
+enum {
+    FAULT_NBYTES = 64 << 10, /* what Linux maps for one page fault, of what is in memory */
+    DISK_NANOSECONDS = 30000, /* what is in memory takes less, a disk more */
+    FAULT_NANOSECONDS = 8000  /* and that for each page fault; 1 to 4 us here */
+};
 
 enum file_kind { FILE_MAPPED, FILE_PREAD, FILE_MEMORY, FILE_SOURCE };
 
@@ -167,19 +171,28 @@ enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, u
     return file_read(file, offset, bytes->data, (size_t)nbytes, error);
 }
 
-/*
- * Maps the pages of a range in one go: a page fault for each 64 KiB would cost a large chunk a tenth of its decoding.
- * Where the system cannot do that, or the pages are not to be had, the faults come as they come.
- */
-static void map_in(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes)
-{
-    if (file->kind == FILE_MAPPED && nbytes >= MAP_IN_NBYTES)
-        ptwm_os_populate(file->data, offset, nbytes);
-}
-
 bool ptwm_file_can_prefetch(const struct ptwm_file *file)
 {
     return file->kind == FILE_MAPPED || file->kind == FILE_PREAD;
+}
+
+bool ptwm_file_waits_for_disk(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes)
+{
+    const uint64_t begin = ptwm_os_nanoseconds();
+
+    if (offset >= file->nbytes || nbytes == 0)
+        return false;
+    if (nbytes > file->nbytes - offset)
+        nbytes = file->nbytes - offset;
+    if (file->kind == FILE_MAPPED) {
+        for (uint64_t at = 0; at < nbytes; at += FAULT_NBYTES)
+            (void)*(const volatile uint8_t *)(file->data + offset + at);
+        (void)*(const volatile uint8_t *)(file->data + offset + nbytes - 1);
+    } else if (file->kind == FILE_PREAD) {
+        uint8_t byte;
+        (void)ptwm_os_read(file->handle, offset + nbytes - 1, &byte, 1);
+    }
+    return ptwm_os_nanoseconds() - begin > DISK_NANOSECONDS + nbytes / FAULT_NBYTES * FAULT_NANOSECONDS;
 }
 
 void ptwm_file_prefetch(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes)
@@ -188,8 +201,9 @@ void ptwm_file_prefetch(const struct ptwm_file *file, uint64_t offset, uint64_t 
         return;
     if (nbytes > file->nbytes - offset)
         nbytes = file->nbytes - offset;
-    map_in(file, offset, nbytes);
-    if (file->kind == FILE_PREAD)
+    if (file->kind == FILE_MAPPED)
+        ptwm_os_populate(file->data, offset, nbytes);
+    else if (file->kind == FILE_PREAD)
         ptwm_os_will_read(file->handle, offset, nbytes);
 }
 
@@ -204,9 +218,7 @@ enum ptwm_status ptwm_file_view(const struct ptwm_file *file, uint64_t offset, u
         return status;
     }
     status = check_range(file, offset, nbytes, error);
-    if (status == PTWM_OK) {
-        map_in(file, offset, nbytes);
+    if (status == PTWM_OK)
         *view = file->data + offset;
-    }
     return status;
 }

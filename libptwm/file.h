@@ -47,5 +47,10 @@ enum ptwm_status ptwm_file_copy(const struct ptwm_file *file, uint64_t offset, u
 void ptwm_file_prefetch(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes);
 /* Whether that does anything. */
 bool ptwm_file_can_prefetch(const struct ptwm_file *file);
+/*
+ * Maps a range that is about to be decoded, a MiB or less. Whether that took as long as a disk takes, so that it is worth
+ * while to read ahead.
+ */
+bool ptwm_file_waits_for_disk(const struct ptwm_file *file, uint64_t offset, uint64_t nbytes);
 
 #endif

@@ -12,7 +12,10 @@ struct ptwm_read_ahead {
     const struct ptwm_allocator *allocator;
     const struct ptwm_file *file;
     const struct ptwm_extent *extents;
+    bool has_begun; /* atomic: whoever sets it creates the thread */
+    bool has_thread;
     pthread_t thread;
+    uint64_t from;        /* the offset where it begins: what lies before has been read */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     size_t allowed;
@@ -38,7 +41,10 @@ static void *run(void *argument)
 
     for (size_t i = 0; wait_for(a, i); i++) {
         const struct ptwm_extent e = a->extents[i];
-        for (uint64_t at = 0; at < e.nbytes && wait_for(a, i); at += STEP_NBYTES)
+        uint64_t at = 0;
+        if (e.offset < a->from)
+            at = a->from - e.offset < e.nbytes ? a->from - e.offset : e.nbytes;
+        for (; at < e.nbytes && wait_for(a, i); at += STEP_NBYTES)
             ptwm_file_prefetch(a->file, e.offset + at, e.nbytes - at < STEP_NBYTES ? e.nbytes - at : STEP_NBYTES);
     }
     return NULL;
@@ -62,16 +68,26 @@ struct ptwm_read_ahead *ptwm_read_ahead_begin(const struct ptwm_file *file, cons
     a->extents = extents;
     if (pthread_mutex_init(&a->lock, NULL) != 0)
         goto no_lock;
-    if (pthread_cond_init(&a->changed, NULL) != 0)
-        goto no_condition;
-    if (pthread_create(&a->thread, NULL, run, a) == 0)
+    if (pthread_cond_init(&a->changed, NULL) == 0)
         return a;
-    pthread_cond_destroy(&a->changed);
-no_condition:
     pthread_mutex_destroy(&a->lock);
 no_lock:
     ptwm_release(allocator, a, 1, sizeof *a);
     return NULL;
+}
+
+void ptwm_read_ahead_reach(struct ptwm_read_ahead *a, uint64_t offset, uint64_t nbytes)
+{
+    if (a == NULL)
+        return;
+    if (!__atomic_load_n(&a->has_begun, __ATOMIC_RELAXED)) {
+        if (!ptwm_file_waits_for_disk(a->file, offset, nbytes) ||
+            __atomic_exchange_n(&a->has_begun, true, __ATOMIC_RELAXED))
+            return;
+        a->from = offset; /* the thread's creation makes it visible there */
+        a->has_thread = pthread_create(&a->thread, NULL, run, a) == 0;
+    }
+    ptwm_file_prefetch(a->file, offset, nbytes);
 }
 
 void ptwm_read_ahead_allow(struct ptwm_read_ahead *a, size_t end)
@@ -92,7 +108,8 @@ void ptwm_read_ahead_end(struct ptwm_read_ahead *a)
     a->stops = true;
     pthread_cond_signal(&a->changed);
     pthread_mutex_unlock(&a->lock);
-    pthread_join(a->thread, NULL);
+    if (a->has_thread)
+        pthread_join(a->thread, NULL);
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     ptwm_release(a->allocator, a, 1, sizeof *a);

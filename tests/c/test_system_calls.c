@@ -7,9 +7,11 @@
 #define _FILE_OFFSET_BITS 64
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <time.h>
 
 #include "fault_model.h"
 
@@ -19,6 +21,7 @@ enum call { NONE, PREAD, WRITE, FSYNC, CLOSE, RENAME, THREAD, N_CALLS };
 
 /* What goes wrong: every call is short and every third is interrupted; or a call fails from its nth time on. */
 static bool is_slow;
+static bool is_late; /* reading takes as long as from a disk */
 static enum call failing;
 static unsigned failing_from;
 static int failing_with;
@@ -34,7 +37,7 @@ static void fail_from(enum call call, unsigned nth, int os_error)
 
 static void fail_nothing(void)
 {
-    is_slow = false;
+    is_slow = is_late = false;
     fail_from(NONE, 0, 0);
 }
 
@@ -81,6 +84,8 @@ ssize_t pread(int fd, void *buffer, size_t nbytes, off_t offset)
 
     if (fails(PREAD))
         return -1;
+    if (is_late)
+        nanosleep(&(const struct timespec){ 0, 200000 }, NULL);
     find_system(PREAD_NAME, &system_pread);
     return system_pread(fd, buffer, shortened(nbytes), offset);
 }
@@ -318,6 +323,54 @@ static void test_no_threads(void)
     free(got);
 }
 
+/* Who waits for the disk has a thread read ahead, and goes on without it if there is none to be had. */
+static void test_reading_ahead(void)
+{
+    enum { N = 20 << 20 };
+    uint8_t *data = malloc(N), *got = malloc(N);
+    const struct ptwm_request request = { 0, 0, PTWM_NONE, got, N };
+    struct ptwm_decode_options options = PTWM_DECODE_OPTIONS_INIT;
+    struct ptwm_writer *w = NULL;
+    uint64_t seed = 9;
+
+    for (size_t i = 0; i < N; i++)
+        data[i] = (uint8_t)check_random(&seed);
+    options.threads = 1;
+    CHECK_EQ(ptwm_writer_open_path(path, NULL, &w, NULL), PTWM_OK);
+    CHECK_EQ(add(w, "large", 2048, N / 4096, data, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_writer_finish(w, NULL), PTWM_OK);
+    ptwm_writer_close(w);
+    for (int has_thread = 0; has_thread < 2; has_thread++) {
+        struct ptwm_reader *r = open_model(PTWM_BACKEND_PREAD);
+        memset(got, 0, N);
+        fail_from(has_thread ? NONE : THREAD, 1, EAGAIN);
+        is_late = true;
+        CHECK_EQ(ptwm_reader_decode(r, &request, 1, &options, NULL), PTWM_OK);
+        CHECK_EQ(n_calls[THREAD], 1);
+        fail_nothing();
+        CHECK(memcmp(got, data, N) == 0);
+        ptwm_reader_close(r);
+    }
+    for (int backend = PTWM_BACKEND_MMAP; backend <= PTWM_BACKEND_PREAD; backend++) {
+        struct ptwm_reader *r = NULL;
+        const int fd = open(path, O_RDONLY);
+        struct ptwm_reader_options reader_options = PTWM_READER_OPTIONS_INIT;
+#ifdef POSIX_FADV_DONTNEED /* where the directory is on a disk, the file is read from it now */
+        CHECK(fd >= 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
+#endif
+        close(fd);
+        reader_options.backend = (enum ptwm_backend)backend;
+        CHECK_EQ(ptwm_reader_open_path(path, &reader_options, &r, NULL), PTWM_OK);
+        memset(got, 0, N);
+        CHECK_EQ(ptwm_reader_decode(r, &request, 1, &options, NULL), PTWM_OK);
+        CHECK(memcmp(got, data, N) == 0);
+        ptwm_reader_close(r);
+    }
+    n_files(true);
+    free(data);
+    free(got);
+}
+
 static unsigned n_signals; /* atomic */
 
 static void on_signal(int number)
@@ -362,6 +415,7 @@ int main(void)
     RUN(test_every_read_fails);
     RUN(test_reading_back_fails);
     RUN(test_no_threads);
+    RUN(test_reading_ahead);
     RUN(test_signals);
     rmdir(directory);
     CHECK_EXIT();
