@@ -80,7 +80,7 @@ struct fused {
     struct ptwm_label_classes classes;
     size_t groups_of_unit; /* left of the one begun */
     uint8_t class;
-    uint8_t group_class[BATCH_BLOCKS * PTWM_KERNEL_GROUPS];
+    uint8_t group_class[BATCH_BLOCKS * PTWM_KERNEL_GROUPS + 7]; /* and what read_group_classes writes behind them */
     const uint8_t *words_end;
     bool is_last;
     /* The last words, and what a block and a vector may look at behind them: zeros. */
@@ -169,20 +169,22 @@ static bool read_group_classes(struct fused *f, size_t n_groups)
     struct ptwm_label_classes classes = f->classes;
     const size_t groups_of_unit = f->chunk->model->unit / PTWM_UNIT_GRANULE;
     size_t left = f->groups_of_unit;
-    uint8_t *group_class = f->group_class, class = f->class;
+    uint8_t class = f->class;
     bool is_class = true;
 
-    while (n_groups > 0 && is_class) {
+    for (size_t i = 0; i < n_groups && is_class;) {
         size_t run;
         if (left == 0) {
             left = groups_of_unit;
             is_class = ptwm_label_classes_next(&classes, &class);
         }
-        run = left < n_groups ? left : n_groups;
+        run = left < n_groups - i ? left : n_groups - i;
+        if (run <= 8) /* the most of units have no more: one store, for which there is room, not memset's call */
+            ptwm_store64(f->group_class + i, UINT64_C(0x0101010101010101) * class);
+        else
+            memset(f->group_class + i, class, run);
         left -= run;
-        n_groups -= run;
-        while (run-- > 0)
-            *group_class++ = class;
+        i += run;
     }
     f->classes = classes;
     f->groups_of_unit = left;
@@ -288,6 +290,27 @@ static bool decode_blocks(struct fused *f)
 
 /* --------------------------------------------------------------------------------------- what follows the blocks */
 
+/*
+ * Brings the elements of the next exceptions into the caches: what was stored past these takes as long to come back as some
+ * hundred elements take to decode. ahead: the same exceptions as next, further on.
+ */
+static void prefetch_exceptions(const struct fused *f, struct ptwm_exceptions *ahead, const struct ptwm_exceptions *next)
+{
+#if defined(__GNUC__)
+    enum { AHEAD = 16 };
+    size_t i;
+    uint16_t symbol;
+
+    while (f->chunk->is_streamed && ahead->left > 0 && next->left - ahead->left < AHEAD &&
+           ptwm_exceptions_next(ahead, &i, &symbol))
+        __builtin_prefetch(f->chunk->raw + i * f->chunk->chain->label->width, 1);
+#else
+    (void)f;
+    (void)ahead;
+    (void)next;
+#endif
+}
+
 /* Puts exceptions in the place of what the kernels decoded, or in symbols, which begins with element n_done. */
 static bool patch_exceptions(const struct fused *f, size_t n_done, uint16_t *symbols)
 {
@@ -295,12 +318,13 @@ static bool patch_exceptions(const struct fused *f, size_t n_done, uint16_t *sym
     const struct ptwm_step *step = chunk->chain->label;
     const uint16_t *shifts = chunk->model->wrapped;
     const uint32_t n_columns = chunk->model->n_columns, mask = (1u << step->bits) - 1;
-    struct ptwm_exceptions exceptions = ptwm_exceptions_begin(&f->head, step->bits, f->n);
+    struct ptwm_exceptions exceptions = ptwm_exceptions_begin(&f->head, step->bits, f->n), ahead = exceptions;
 
     while (exceptions.left > 0) {
         size_t i;
         uint16_t symbol;
 
+        prefetch_exceptions(f, &ahead, &exceptions);
         if (!ptwm_exceptions_next(&exceptions, &i, &symbol))
             return false;
         if (i < n_done) {
@@ -426,5 +450,9 @@ enum ptwm_status ptwm_fused_decode(const struct ptwm_fused_chunk *chunk)
     if ((chunk->is_carried && !decode_carried_blocks(&f)) || !decode_blocks(&f))
         return PTWM_ERR_PLANE;
     status = decode_end(&f);
+#if defined(PTWM_X86)
+    if (chunk->is_streamed)
+        finish_streaming();
+#endif
     return status == PTWM_OK && !crcs_are_right(&f) ? PTWM_ERR_CHECKSUM : status;
 }

@@ -532,8 +532,6 @@ TARGET_AVX2 PTWM_INLINE size_t decode_avx2(struct ptwm_kernel_job *job, size_t n
             c.low_plane += job->low_step;
         column = ptwm_kernel_next_column(job, column);
     }
-    if (c.is_streamed)
-        _mm_sfence();
     job->group_class = classes;
     job->words = c.words;
     job->rest = c.rest;

@@ -420,8 +420,6 @@ TARGET_AVX512 PTWM_INLINE size_t decode_avx512(struct ptwm_kernel_job *job, size
         _mm512_store_si512(job->high + 32 * l, c.high[l]);
         _mm512_store_si512(job->low + 32 * l, c.low[l]);
     }
-    if (c.is_streamed)
-        _mm_sfence();
     job->group_class = classes;
     job->words = c.words;
     job->rest = c.rest;

@@ -48,6 +48,12 @@ PTWM_INLINE void prefetch_page(const uint8_t *out, size_t out_nbytes)
         prefetch(out, 2 * PAGE);
 }
 
+/* After this other threads find what was stored past the caches. It waits for all of that, so it comes once a chunk. */
+__attribute__((target("sse"))) static void finish_streaming(void)
+{
+    _mm_sfence();
+}
+
 /* ------------------------------------------------------------------------------------------------- CRC in the loop */
 
 #define TARGET_CRC __attribute__((target("sse4.2,pclmul")))
