@@ -89,7 +89,8 @@ class Memory:
         try:
             if self.nbytes == 0:
                 return torch.empty(shape, dtype=element, device="cpu")
-            return torch.frombuffer(ffi.buffer(self.pointer, self.nbytes), dtype=element).reshape(shape)
+            flat = torch.frombuffer(ffi.buffer(self.pointer, self.nbytes), dtype=element)
+            return flat if len(shape) == 1 else flat.reshape(shape)
         except (RuntimeError, OverflowError) as error:
             raise PtwmError(f"shape {shape} is more than torch can hold: {error}") from error
 

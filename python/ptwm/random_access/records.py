@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ptwm._dtypes import BY_CODE, Dtype, spelling
-from ptwm._library import ffi, lib, none_or, to_bytes
+from ptwm._library import ffi, lib
+
+_NO_DTYPE, _NO_SEGMENT = lib.PTWM_DTYPE_NONE, lib.PTWM_NONE
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,18 @@ class Record(NamedTuple):
     @classmethod
     def read(cls, number: int, info: Any) -> Record:
         """From a `struct ptwm_tensor_info *` that the library filled."""
-        shape = tuple(ffi.unpack(info.shape, info.n_dims)) if info.n_dims else ()
+        code, segment = info.dtype, info.segment
+        has_segment = segment != _NO_SEGMENT
         return cls(
-            number=number,
-            name=to_bytes(info.name, info.name_nbytes).decode("utf-8"),
-            code=info.dtype,
-            shape=None if info.dtype == lib.PTWM_DTYPE_NONE else shape,
-            nbytes=info.nbytes,
-            stored_nbytes=info.stored_nbytes,
-            segment=none_or(info.segment),
-            segment_offset=0 if info.segment == lib.PTWM_NONE else info.segment_offset,
-            hash=info.hash if info.has_hash else None,
+            number,
+            ffi.unpack(info.name, info.name_nbytes).decode("utf-8"),
+            code,
+            None if code == _NO_DTYPE else tuple(ffi.unpack(info.shape, info.n_dims)) if info.n_dims else (),
+            info.nbytes,
+            info.stored_nbytes,
+            segment if has_segment else None,
+            info.segment_offset if has_segment else 0,
+            info.hash if info.has_hash else None,
         )
 
     def entry(self) -> TensorEntry:
