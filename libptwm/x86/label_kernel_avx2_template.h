@@ -5,7 +5,7 @@
  * A look-up among 32 bytes is two pshufb, each of which gives zero where the other one answers. Gathers are half as fast. 64
  * lanes go through a step side by side and share the loads of the tables. States stay in the job: there are too few registers.
  */
-#define TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,sse4.2,pclmul")))
+#define TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,sse4.2,pclmul,prfchw")))
 
 TARGET_AVX2 PTWM_INLINE __m256i load_avx2(const void *p)
 {
@@ -385,8 +385,11 @@ TARGET_AVX2 PTWM_INLINE void pair_avx2(struct context_avx2 *c, struct ptwm_kerne
                                        unsigned rest_bits, size_t pair, bool is_odd, __m256i symbols[4])
 {
     const size_t lanes = is_odd ? 64 : 0, n_phases = columns == PTWM_KERNEL_PHASES ? 2 : 1;
+    const size_t out_nbytes = ptwm_kernel_shape(kind).out_nbytes / 8;
     const uint8_t *shifts = c->shifts + (ptwm_kernel_is_bytes(kind) ? 64 : 128) * pair;
 
+    if (!c->is_streamed)
+        prefetch_stores(c->out + out_nbytes * pair, out_nbytes);
     prefetch_pair(check == PTWM_KERNEL_NO_CRC ? c->words : c->crc.next, c->rest, c->low_plane, rest_bits,
                   kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, pair);
     c->words = step_avx2(job->high + lanes, job->low + lanes, &job->tables.of8[n_phases * classes[pair / 2]],

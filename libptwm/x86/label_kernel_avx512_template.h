@@ -9,7 +9,7 @@
  */
 #define TARGET_AVX512                                                                                             \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt,sse4.2,pclmul," \
-                          "vpclmulqdq")))
+                          "vpclmulqdq,prfchw")))
 
 /* The job's fields, in registers. */
 struct context_avx512 {
@@ -285,13 +285,17 @@ TARGET_AVX512 PTWM_INLINE void bytes_int8_avx512(struct context_avx512 *c, unsig
 }
 
 /* The prefetches and the crc32 instructions of group g of a block. */
-TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum ptwm_kernel_check check, unsigned rest_bits,
-                                                bool has_low, size_t g)
+TARGET_AVX512 PTWM_INLINE void accompany_avx512(struct context_avx512 *c, enum ptwm_kernel_kind kind,
+                                                enum ptwm_kernel_check check, size_t g)
 {
+    const struct ptwm_kernel_shape shape = ptwm_kernel_shape(kind);
+    const unsigned rest_bits = (unsigned)(shape.rest_nbytes / 64);
     const uint8_t *words = check == PTWM_KERNEL_NO_CRC ? c->words : c->crc.next;
 
-    prefetch_pair(words, c->rest, c->low_plane, rest_bits, has_low, 2 * g);
-    prefetch_pair(words, c->rest, c->low_plane, rest_bits, has_low, 2 * g + 1);
+    if (!c->is_streamed)
+        prefetch_stores(c->out + shape.out_nbytes / PTWM_KERNEL_GROUPS * g, shape.out_nbytes / PTWM_KERNEL_GROUPS);
+    prefetch_pair(words, c->rest, c->low_plane, rest_bits, shape.has_low, 2 * g);
+    prefetch_pair(words, c->rest, c->low_plane, rest_bits, shape.has_low, 2 * g + 1);
     crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, 2 * g, false);
     crc_of_pair(&c->crc, check, rest_bits, c->rest, NULL, 2 * g + 1, true);
 }
@@ -301,10 +305,9 @@ TARGET_AVX512 PTWM_INLINE void group_rest78_avx512(struct context_avx512 *c, con
                                                    enum ptwm_kernel_kind kind, enum ptwm_kernel_check check,
                                                    enum ptwm_kernel_columns columns, size_t g, bool is_last)
 {
-    const bool is_7 = kind == PTWM_KERNEL_REST7 || kind == PTWM_KERNEL_REST7_LOW;
     __m512i symbols[4];
 
-    accompany_avx512(c, check, is_7 ? 7 : 8, kind == PTWM_KERNEL_REST7_LOW || kind == PTWM_KERNEL_REST8_LOW, g);
+    accompany_avx512(c, kind, check, g);
     shifted_step_avx512(c, table, columns, g, symbols);
     pair_rest78_avx512(c, kind, check, 4 * g, symbols);
     if (is_last)
@@ -320,7 +323,7 @@ TARGET_AVX512 PTWM_INLINE void group_rest10_avx512(struct context_avx512 *c, con
 {
     __m512i symbols[4];
 
-    accompany_avx512(c, check, 10, false, g);
+    accompany_avx512(c, PTWM_KERNEL_REST10, check, g);
     if (!odd)
         c->spread = _mm512_loadu_si512(c->rest + 32 * g);
     shifted_step_avx512(c, table, columns, g, symbols);
@@ -335,7 +338,7 @@ TARGET_AVX512 PTWM_INLINE void group_bytes_avx512(struct context_avx512 *c, cons
 {
     __m512i symbols[4];
 
-    accompany_avx512(c, check, kind == PTWM_KERNEL_REST2 ? 2 : 3, false, g);
+    accompany_avx512(c, kind, check, g);
     bytes_step_avx512(c, table, columns, g, symbols);
     PTWM_UNROLL(2)
     for (unsigned i = 0; i < 2; i++)

@@ -8,7 +8,7 @@
 /* ------------------------------------------------------------------------------------------------- prefetching */
 
 /* How far ahead. 64 bytes of a plane take 4 to 10 ns; memory and page table answer after some 100 to 200 ns. */
-enum { PREFETCH_REST = 2048, PREFETCH_WORDS = 1024, PREFETCH_LOW = 4096 };
+enum { PREFETCH_REST = 2048, PREFETCH_WORDS = 1024, PREFETCH_LOW = 4096, PREFETCH_OUT = 2048 };
 
 /* Beyond the end of a plane this asks for what is not needed, which is harmless: a prefetch never faults. */
 PTWM_INLINE void prefetch(const uint8_t *p, size_t ahead)
@@ -46,6 +46,17 @@ PTWM_INLINE void prefetch_page(const uint8_t *out, size_t out_nbytes)
 
     if ((uintptr_t)out % PAGE < out_nbytes)
         prefetch(out, 2 * PAGE);
+}
+
+/*
+ * nbytes bytes will be stored to out, in the caches: brings the lines that come PREFETCH_OUT bytes later there, for which the
+ * stores would have to wait (measured with AVX-512: 10 %). Processors with AVX2 that do not know prefetchw pass over it.
+ */
+__attribute__((target("prfchw"))) PTWM_INLINE void prefetch_stores(const uint8_t *out, size_t nbytes)
+{
+    PTWM_UNROLL(8)
+    for (size_t i = 0; i < nbytes; i += 64)
+        __builtin_prefetch((const void *)((uintptr_t)out + i + PREFETCH_OUT), 1);
 }
 
 /* After this other threads find what was stored past the caches. It waits for all of that, so it comes once a chunk. */
