@@ -237,10 +237,14 @@ enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor
 
 /* ------------------------------------------------------------------------------------------------- adding many */
 
-/* Tensors that are encoded side by side. */
+/*
+ * Tensors that are encoded side by side. A task is one that is not small, with the small ones before it: these only join their
+ * groups when it is their turn, and would keep others from slots.
+ */
 struct batch {
     struct ptwm_writer *w;
     const struct ptwm_tensor_spec *specs;
+    const size_t *first;       /* of each task; one more is their end */
     struct prepared *prepared; /* slots */
 };
 
@@ -269,31 +273,46 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
 }
 
 /*
- * Prepares one tensor. What fails here fails again when it is the tensor's turn, which is when it is reported; so the
- * only thing to do about it is to leave the tensor as it is.
+ * Prepares the tensor that is not small, if there is one. What fails here fails again when it is the tensor's turn, which is
+ * when it is reported; so the only thing to do about it is to leave the tensor as it is.
  */
 static enum ptwm_status prepare(void *context, size_t task, size_t slot, unsigned worker, struct ptwm_error *error)
 {
     const struct batch *batch = context;
-    const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, task));
+    const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, batch->first[task + 1] - 1));
     struct prepared *prepared = &batch->prepared[slot];
 
     (void)error;
     prepared->is_encoded = false;
-    if (check_spec(&s, NULL) != PTWM_OK || s.nbytes == 0)
-        return PTWM_OK;
-    if (!is_grouped(&s))
+    if (!is_grouped(&s) && check_spec(&s, NULL) == PTWM_OK)
         (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, NULL);
-    else
-        prepared->hash = ptwm_xxh3_64(s.data, (size_t)s.nbytes);
     return PTWM_OK;
 }
 
 static enum ptwm_status add_from_slot(void *context, size_t task, size_t slot, struct ptwm_error *error)
 {
     const struct batch *batch = context;
-    const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, task));
-    return add_prepared(batch->w, &s, s.nbytes > 0 ? &batch->prepared[slot] : NULL, error);
+    enum ptwm_status status = PTWM_OK;
+
+    for (size_t i = batch->first[task]; i < batch->first[task + 1] && status == PTWM_OK; i++) {
+        const struct ptwm_tensor_spec s = complete_spec(spec_at(batch->specs, i));
+        status = add_prepared(batch->w, &s, is_grouped(&s) ? NULL : &batch->prepared[slot], error);
+    }
+    return status;
+}
+
+/* Divides n tensors into tasks; returns how many. first has room for n + 1. */
+static size_t make_tasks(const struct ptwm_tensor_spec *specs, size_t n, size_t *first)
+{
+    size_t n_tasks = 0;
+
+    first[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct ptwm_tensor_spec s = complete_spec(spec_at(specs, i));
+        if (!is_grouped(&s) || i + 1 == n)
+            first[++n_tasks] = i + 1;
+    }
+    return n_tasks;
 }
 
 /* The largest tensor of a batch, so that all in flight take no more than IN_FLIGHT_NBYTES. */
@@ -317,17 +336,22 @@ static enum ptwm_status add_batch(struct ptwm_writer *w, const struct ptwm_tenso
                                   struct ptwm_error *error)
 {
     const size_t n_slots = 2 * (size_t)w->threads;
-    struct batch batch = { w, specs, ptwm_calloc(w->allocator, n_slots, sizeof *batch.prepared) };
-    enum ptwm_status status;
+    size_t *first = ptwm_alloc(w->allocator, (uint64_t)n + 1, sizeof *first);
+    struct batch batch = { w, specs, first, ptwm_calloc(w->allocator, n_slots, sizeof *batch.prepared) };
+    enum ptwm_status status = PTWM_ERR_MEMORY;
 
-    if (batch.prepared == NULL)
-        return ptwm_writer_poison(w, ptwm_fail(error, PTWM_ERR_MEMORY, "%zu tensors", n));
-    for (size_t i = 0; i < n_slots; i++)
-        batch.prepared[i].bytes.allocator = w->allocator;
-    status = ptwm_parallel_in_order(n, n_slots, w->threads, prepare, add_from_slot, &batch, error);
-    for (size_t i = 0; i < n_slots; i++)
-        ptwm_bytes_release(&batch.prepared[i].bytes);
+    if (first == NULL || batch.prepared == NULL) {
+        ptwm_writer_poison(w, ptwm_fail(error, PTWM_ERR_MEMORY, "%zu tensors", n));
+    } else {
+        for (size_t i = 0; i < n_slots; i++)
+            batch.prepared[i].bytes.allocator = w->allocator;
+        status = ptwm_parallel_in_order(make_tasks(specs, n, first), n_slots, w->threads, prepare, add_from_slot, &batch,
+                                        error);
+        for (size_t i = 0; i < n_slots; i++)
+            ptwm_bytes_release(&batch.prepared[i].bytes);
+    }
     ptwm_release(w->allocator, batch.prepared, n_slots, sizeof *batch.prepared);
+    ptwm_release(w->allocator, first, (uint64_t)n + 1, sizeof *first);
     return status;
 }
 
