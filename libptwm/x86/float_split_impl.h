@@ -494,6 +494,110 @@ AVX2 static void bins_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t
                  bins + whole);
 }
 
+/* --------------------------------------------------------------------------------------------------- AVX2: counting */
+
+/* As with AVX-512: bits of a where the mask's are set, else of b. */
+AVX2 INLINE __m256i merge_256(int mask, __m256i a, __m256i b)
+{
+    const __m256i m = _mm256_set1_epi8((char)mask);
+    return _mm256_or_si256(_mm256_and_si256(m, a), _mm256_andnot_si256(m, b));
+}
+
+/* As with AVX-512: bit planes 0 .. 5 of eight vectors of bytes. */
+AVX2 INLINE void bit_planes_256(const __m256i v[8], __m256i planes[6])
+{
+    __m256i even[4], odd[4], two[4][2];
+
+#pragma GCC unroll 4
+    for (unsigned j = 0; j < 4; j++) {
+        even[j] = merge_256(0xaa, _mm256_slli_epi16(v[2 * j + 1], 1), v[2 * j]);
+        odd[j] = merge_256(0xaa, v[2 * j + 1], _mm256_srli_epi16(v[2 * j], 1));
+    }
+#pragma GCC unroll 2
+    for (unsigned j = 0; j < 2; j++) {
+        two[0][j] = merge_256(0xcc, _mm256_slli_epi16(even[2 * j + 1], 2), even[2 * j]);
+        two[1][j] = merge_256(0xcc, _mm256_slli_epi16(odd[2 * j + 1], 2), odd[2 * j]);
+        two[2][j] = merge_256(0xcc, even[2 * j + 1], _mm256_srli_epi16(even[2 * j], 2));
+        two[3][j] = merge_256(0xcc, odd[2 * j + 1], _mm256_srli_epi16(odd[2 * j], 2));
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        planes[k] = merge_256(0xf0, _mm256_slli_epi16(two[k][1], 4), two[k][0]);
+    planes[4] = merge_256(0xf0, two[0][1], _mm256_srli_epi16(two[0][0], 4));
+    planes[5] = merge_256(0xf0, two[1][1], _mm256_srli_epi16(two[1][0], 4));
+}
+
+/* The AND of three planes or their complements: of plane j itself where bit j of which is set; within all. */
+AVX2 INLINE __m256i and_of_256(unsigned which, const __m256i planes[3], __m256i all)
+{
+#pragma GCC unroll 3
+    for (unsigned j = 0; j < 3; j++)
+        all = which >> j & 1 ? _mm256_and_si256(planes[j], all) : _mm256_andnot_si256(planes[j], all);
+    return all;
+}
+
+/* The number of set bits of each 64. */
+AVX2 INLINE __m256i popcount_256(__m256i v)
+{
+    const __m256i bits = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3,
+                                          2, 3, 3, 4);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    const __m256i low = _mm256_shuffle_epi8(bits, _mm256_and_si256(v, nibble));
+    const __m256i high = _mm256_shuffle_epi8(bits, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble));
+    return _mm256_sad_epu8(_mm256_add_epi8(low, high), _mm256_setzero_si256());
+}
+
+/* Counts of four sets of bits, as with AVX-512. */
+AVX2 INLINE __m256i four_counts_256(__m256i outer, const __m256i inner[4])
+{
+    __m256i counts[4];
+
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        counts[k] = popcount_256(_mm256_and_si256(outer, inner[k]));
+    return _mm256_madd_epi16(_mm256_packus_epi32(_mm256_packus_epi32(counts[0], counts[1]),
+                                                 _mm256_packus_epi32(counts[2], counts[3])),
+                             _mm256_set1_epi16(1));
+}
+
+/* Adds the histogram of up to 256 bins, m of them, a multiple of 32. */
+AVX2 INLINE void count_256(const uint8_t *bins, size_t m, uint16_t histogram[PTWM_N_BINS])
+{
+    /* Where there are no elements, they must not count as bin 0. */
+    const __m256i all = _mm256_set1_epi8((char)((1u << (m / 32)) - 1));
+    __m256i v[8], planes[6], inner[8];
+
+#pragma GCC unroll 8
+    for (unsigned j = 0; j < 8; j++)
+        v[j] = 32 * j < m ? bytes_32(bins + 32 * j) : _mm256_setzero_si256();
+    bit_planes_256(v, planes);
+#pragma GCC unroll 8
+    for (unsigned k = 0; k < 8; k++)
+        inner[k] = and_of_256(k, planes, all);
+#pragma GCC unroll 8
+    for (unsigned k = 0; k < 8; k++) {
+        const __m256i outer = and_of_256(k, planes + 3, all);
+        __m256i lanes;
+        if (_mm256_testz_si256(outer, outer)) /* real weights leave half of the bins empty */
+            continue;
+        lanes = _mm256_packus_epi32(four_counts_256(outer, inner), four_counts_256(outer, inner + 4));
+        _mm_storeu_si128((void *)(histogram + 8 * k),
+                         _mm_add_epi16(_mm_loadu_si128((const void *)(histogram + 8 * k)),
+                                       _mm_add_epi16(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1))));
+    }
+}
+
+AVX2 static void count_avx2(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
+{
+    const size_t whole = n / 32 * 32;
+
+    memset(histogram, 0, PTWM_N_BINS * sizeof *histogram);
+    for (size_t i = 0; i < whole; i += 256)
+        count_256(bins + i, whole - i < 256 ? whole - i : 256, histogram);
+    for (size_t i = whole; i < n; i++)
+        histogram[bins[i]]++;
+}
+
 /* ----------------------------------------------------------------------------------------------- AVX2: mapping */
 
 /* A look-up of 64 entries by four of 16: each takes the bytes whose bits 4 and 5 are its number. */
