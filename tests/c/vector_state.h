@@ -1,5 +1,5 @@
 /*
- * Whether the upper halves of x86's vector registers are clean, as code without AVX needs them to be fast: compilers are to
+ * Whether the upper halves of x86-64's vector registers are clean, as code without AVX needs them to be fast: compilers are to
  * clean them wherever a function with AVX ends.
  */
 #ifndef VECTOR_STATE_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__)
 
 #include <cpuid.h>
 
