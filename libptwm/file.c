@@ -6,7 +6,7 @@
 #include "status.h"
 
 enum {
-    FAULT_NBYTES = 64 << 10, /* what Linux maps for one page fault, of what is in memory */
+    FAULT_NBYTES = 64 << 10,  /* what Linux maps for one page fault, of what is in memory */
     DISK_NANOSECONDS = 30000, /* what is in memory takes less, a disk more */
     FAULT_NANOSECONDS = 8000  /* and that for each page fault; 1 to 4 us here */
 };

@@ -1,0 +1,222 @@
+/*
+ * Histograms of bins from their bit planes: a bin's elements are the AND of six planes or their complements, which popcount
+ * counts. A part of float_split_impl.h, whose helpers it uses.
+ */
+
+/* ------------------------------------------------------------------------------------------------- AVX-512 */
+
+/* Bits of a where the mask's are set, else of b. The mask drops what a shift of u16 moves between bytes. */
+AVX512 INLINE __m512i merge_512(int mask, __m512i a, __m512i b)
+{
+    return choose_512(_mm512_set1_epi8((char)mask), a, b);
+}
+
+/*
+ * Bit planes 0 .. 5 of eight vectors of bytes: byte i of plane k has bit k of byte i of vector j as its bit j. Three rounds
+ * of exchanges, of single bits, pairs and halves, as in the transposition of an 8 x 8 matrix of bits.
+ */
+AVX512 INLINE void bit_planes_512(const __m512i v[8], __m512i planes[6])
+{
+    __m512i even[4], odd[4], two[4][2];
+
+#pragma GCC unroll 4
+    for (unsigned j = 0; j < 4; j++) {
+        even[j] = merge_512(0xaa, _mm512_slli_epi16(v[2 * j + 1], 1), v[2 * j]);
+        odd[j] = merge_512(0xaa, v[2 * j + 1], _mm512_srli_epi16(v[2 * j], 1));
+    }
+#pragma GCC unroll 2
+    for (unsigned j = 0; j < 2; j++) {
+        two[0][j] = merge_512(0xcc, _mm512_slli_epi16(even[2 * j + 1], 2), even[2 * j]);
+        two[1][j] = merge_512(0xcc, _mm512_slli_epi16(odd[2 * j + 1], 2), odd[2 * j]);
+        two[2][j] = merge_512(0xcc, even[2 * j + 1], _mm512_srli_epi16(even[2 * j], 2));
+        two[3][j] = merge_512(0xcc, odd[2 * j + 1], _mm512_srli_epi16(odd[2 * j], 2));
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        planes[k] = merge_512(0xf0, _mm512_slli_epi16(two[k][1], 4), two[k][0]);
+    planes[4] = merge_512(0xf0, two[0][1], _mm512_srli_epi16(two[0][0], 4));
+    planes[5] = merge_512(0xf0, two[1][1], _mm512_srli_epi16(two[1][0], 4));
+}
+
+/*
+ * Counts of four sets of bits: in each 128-bit lane two u16 for the first set, two for the second, and so on, of which the
+ * sum over all is the count. Counts of 64 bits are small, so that packing takes the zeros out.
+ */
+AVX512 INLINE __m512i four_counts(__m512i a, __m512i b, __m512i c, __m512i d)
+{
+    return _mm512_packus_epi32(_mm512_packus_epi32(_mm512_popcnt_epi64(a), _mm512_popcnt_epi64(b)),
+                               _mm512_packus_epi32(_mm512_popcnt_epi64(c), _mm512_popcnt_epi64(d)));
+}
+
+/* Adds neighbours: eight u16 counts in each 128-bit lane. */
+AVX512 INLINE __m512i eight_counts(__m512i first_four, __m512i second_four)
+{
+    const __m512i one = _mm512_set1_epi16(1);
+    return _mm512_packus_epi32(_mm512_madd_epi16(first_four, one), _mm512_madd_epi16(second_four, one));
+}
+
+/* Adds 128-bit lanes in pairs: two lanes of a, then two of b. */
+AVX512 INLINE __m512i add_lanes(__m512i a, __m512i b)
+{
+    return _mm512_add_epi16(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
+}
+
+/*
+ * The histogram of up to 512 bins (m of them, a multiple of 64), from their bit planes: a bin's elements are the AND of six
+ * planes or their complements. Adds to two vectors of 32 counts.
+ */
+AVX512 INLINE void count_512(const uint8_t *bins, size_t m, __m512i *low, __m512i *high)
+{
+    __m512i v[8], p[6], inner[8], z[8];
+
+#pragma GCC unroll 8
+    for (unsigned j = 0; j < 8; j++)
+        v[j] = 64 * j < m ? bytes_64(bins + 64 * j) : _mm512_setzero_si512();
+    bit_planes_512(v, p);
+    /* Where there are no elements, they must not count as bin 0. */
+    inner[0] = _mm512_and_si512(_mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x01),
+                                _mm512_set1_epi8((char)((1u << (m / 64)) - 1)));
+    inner[1] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x02);
+    inner[2] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x04);
+    inner[3] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x08);
+    inner[4] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x10);
+    inner[5] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x20);
+    inner[6] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x40);
+    inner[7] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x80);
+#define OUTER(k)                                                                                                       \
+    do {                                                                                                               \
+        const __m512i outer = _mm512_ternarylogic_epi64(p[5], p[4], p[3], 1 << (k));                                   \
+        z[k] = _mm512_setzero_si512();                                                                                 \
+        if (_mm512_test_epi64_mask(outer, outer)) /* real weights leave half of the bins empty */                      \
+            z[k] = eight_counts(four_counts(_mm512_and_si512(outer, inner[0]), _mm512_and_si512(outer, inner[1]),      \
+                                            _mm512_and_si512(outer, inner[2]), _mm512_and_si512(outer, inner[3])),     \
+                                four_counts(_mm512_and_si512(outer, inner[4]), _mm512_and_si512(outer, inner[5]),      \
+                                            _mm512_and_si512(outer, inner[6]), _mm512_and_si512(outer, inner[7])));    \
+    } while (0)
+    OUTER(0);
+    OUTER(1);
+    OUTER(2);
+    OUTER(3);
+    OUTER(4);
+    OUTER(5);
+    OUTER(6);
+    OUTER(7);
+#undef OUTER
+    *low = _mm512_add_epi16(*low, add_lanes(add_lanes(z[0], z[1]), add_lanes(z[2], z[3])));
+    *high = _mm512_add_epi16(*high, add_lanes(add_lanes(z[4], z[5]), add_lanes(z[6], z[7])));
+}
+
+AVX512 static void count_avx512(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
+{
+    __m512i low = _mm512_setzero_si512(), high = low;
+    const size_t whole = n / 64 * 64;
+
+    for (size_t i = 0; i < whole; i += BLOCK)
+        count_512(bins + i, whole - i < BLOCK ? whole - i : BLOCK, &low, &high);
+    _mm512_storeu_si512(histogram, low);
+    _mm512_storeu_si512(histogram + 32, high);
+    for (size_t i = whole; i < n; i++)
+        histogram[bins[i]]++;
+}
+
+/* ---------------------------------------------------------------------------------------------------- AVX2 */
+
+AVX2 INLINE __m256i merge_256(int mask, __m256i a, __m256i b)
+{
+    return choose_256(_mm256_set1_epi8((char)mask), a, b);
+}
+
+/* As with AVX-512: bit planes 0 .. 5 of eight vectors of bytes. */
+AVX2 INLINE void bit_planes_256(const __m256i v[8], __m256i planes[6])
+{
+    __m256i even[4], odd[4], two[4][2];
+
+#pragma GCC unroll 4
+    for (unsigned j = 0; j < 4; j++) {
+        even[j] = merge_256(0xaa, _mm256_slli_epi16(v[2 * j + 1], 1), v[2 * j]);
+        odd[j] = merge_256(0xaa, v[2 * j + 1], _mm256_srli_epi16(v[2 * j], 1));
+    }
+#pragma GCC unroll 2
+    for (unsigned j = 0; j < 2; j++) {
+        two[0][j] = merge_256(0xcc, _mm256_slli_epi16(even[2 * j + 1], 2), even[2 * j]);
+        two[1][j] = merge_256(0xcc, _mm256_slli_epi16(odd[2 * j + 1], 2), odd[2 * j]);
+        two[2][j] = merge_256(0xcc, even[2 * j + 1], _mm256_srli_epi16(even[2 * j], 2));
+        two[3][j] = merge_256(0xcc, odd[2 * j + 1], _mm256_srli_epi16(odd[2 * j], 2));
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        planes[k] = merge_256(0xf0, _mm256_slli_epi16(two[k][1], 4), two[k][0]);
+    planes[4] = merge_256(0xf0, two[0][1], _mm256_srli_epi16(two[0][0], 4));
+    planes[5] = merge_256(0xf0, two[1][1], _mm256_srli_epi16(two[1][0], 4));
+}
+
+/* The AND of three planes or their complements: of plane j itself where bit j of which is set; within all. */
+AVX2 INLINE __m256i and_of_256(unsigned which, const __m256i planes[3], __m256i all)
+{
+#pragma GCC unroll 3
+    for (unsigned j = 0; j < 3; j++)
+        all = which >> j & 1 ? _mm256_and_si256(planes[j], all) : _mm256_andnot_si256(planes[j], all);
+    return all;
+}
+
+/* The number of set bits of each 64. */
+AVX2 INLINE __m256i popcount_256(__m256i v)
+{
+    const __m256i bits = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3,
+                                          2, 3, 3, 4);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    const __m256i low = _mm256_shuffle_epi8(bits, _mm256_and_si256(v, nibble));
+    const __m256i high = _mm256_shuffle_epi8(bits, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble));
+    return _mm256_sad_epu8(_mm256_add_epi8(low, high), _mm256_setzero_si256());
+}
+
+/* Counts of four sets of bits, as with AVX-512. */
+AVX2 INLINE __m256i four_counts_256(__m256i outer, const __m256i inner[4])
+{
+    __m256i counts[4];
+
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        counts[k] = popcount_256(_mm256_and_si256(outer, inner[k]));
+    return _mm256_madd_epi16(_mm256_packus_epi32(_mm256_packus_epi32(counts[0], counts[1]),
+                                                 _mm256_packus_epi32(counts[2], counts[3])),
+                             _mm256_set1_epi16(1));
+}
+
+/* Adds the histogram of up to 256 bins, m of them, a multiple of 32. */
+AVX2 INLINE void count_256(const uint8_t *bins, size_t m, uint16_t histogram[PTWM_N_BINS])
+{
+    /* Where there are no elements, they must not count as bin 0. */
+    const __m256i all = _mm256_set1_epi8((char)((1u << (m / 32)) - 1));
+    __m256i v[8], planes[6], inner[8];
+
+#pragma GCC unroll 8
+    for (unsigned j = 0; j < 8; j++)
+        v[j] = 32 * j < m ? bytes_32(bins + 32 * j) : _mm256_setzero_si256();
+    bit_planes_256(v, planes);
+#pragma GCC unroll 8
+    for (unsigned k = 0; k < 8; k++)
+        inner[k] = and_of_256(k, planes, all);
+#pragma GCC unroll 8
+    for (unsigned k = 0; k < 8; k++) {
+        const __m256i outer = and_of_256(k, planes + 3, all);
+        __m256i lanes;
+        if (_mm256_testz_si256(outer, outer)) /* real weights leave half of the bins empty */
+            continue;
+        lanes = _mm256_packus_epi32(four_counts_256(outer, inner), four_counts_256(outer, inner + 4));
+        _mm_storeu_si128((void *)(histogram + 8 * k),
+                         _mm_add_epi16(_mm_loadu_si128((const void *)(histogram + 8 * k)),
+                                       _mm_add_epi16(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1))));
+    }
+}
+
+AVX2 static void count_avx2(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
+{
+    const size_t whole = n / 32 * 32;
+
+    memset(histogram, 0, PTWM_N_BINS * sizeof *histogram);
+    for (size_t i = 0; i < whole; i += 256)
+        count_256(bins + i, whole - i < 256 ? whole - i : 256, histogram);
+    for (size_t i = whole; i < n; i++)
+        histogram[bins[i]]++;
+}
