@@ -37,11 +37,13 @@ static uint32_t symbol_at(const struct ptwm_float_window *w, uint64_t element)
 /* Sets labels' phases. */
 static void add_phases(const struct ptwm_float_window *w, uint64_t element, size_t m, uint8_t *labels)
 {
+    uint8_t phases[BLOCK];
+
     for (size_t i = 0; i < m; i += BLOCK) {
         const size_t n = m - i < BLOCK ? m - i : BLOCK;
-        const uint8_t *phase = ptwm_float_phases_at(w, element + i);
+        ptwm_float_placed_phases(w, element + i, n, phases);
         for (size_t k = 0; k < n; k++)
-            labels[i + k] |= phase[k];
+            labels[i + k] |= phases[k];
     }
 }
 
@@ -211,21 +213,39 @@ struct exception {
     uint32_t symbol;
 };
 
-/* Lists the exceptions among the m labels of the elements from begin on, from the last to the first. */
+/* Which of the m <= 64 labels from begin on, among n of a unit, are exceptions: a bit for each element. */
+static uint64_t exceptions_among(const uint8_t *labels, size_t begin, size_t m, size_t n, uint8_t width)
+{
+    uint64_t found = 0;
+
+    for (size_t i = 0; i < m; i++) {
+        if (i + 8 <= m && (ptwm_load64(labels + begin + i) & UINT64_C(0x8080808080808080)) == 0)
+            i += 7;
+        else if (labels[begin + i] >= PTWM_IS_EXCEPTION)
+            found |= UINT64_C(1) << (ptwm_label_placed(begin + i, n, width) - begin);
+    }
+    return found;
+}
+
+/* Lists the exceptions among the m labels of the elements from begin on, a unit, from the last to the first. */
 static enum ptwm_status list_exceptions(struct chunk *c, const uint8_t *labels, size_t begin, size_t m)
 {
-    for (size_t i = m; i-- > 0;) {
-        struct exception e;
-        if (i >= 7 && (ptwm_load64(labels + i - 7) & UINT64_C(0x8080808080808080)) == 0) {
-            i -= 7;
-            continue;
+    const uint8_t width = (uint8_t)ptwm_float_width(c->w->kind);
+
+    for (size_t end = m; end > 0;) {
+        const size_t first = (end - 1) / PTWM_PAIR_BLOCK * PTWM_PAIR_BLOCK;
+        uint64_t found = exceptions_among(labels, first, end - first, m, width);
+        for (size_t i = end; found != 0 && i-- > first;) {
+            struct exception e;
+            if ((found >> (i - first) & 1) == 0)
+                continue;
+            e.position = (uint32_t)(begin + i);
+            e.symbol = symbol_at(c->w, c->first + begin + i);
+            found ^= UINT64_C(1) << (i - first);
+            if (ptwm_bytes_append(&c->scratch->listed, &e, sizeof e) != PTWM_OK)
+                return PTWM_ERR_MEMORY;
         }
-        if (labels[i] < PTWM_IS_EXCEPTION)
-            continue;
-        e.position = (uint32_t)(begin + i);
-        e.symbol = symbol_at(c->w, c->first + begin + i);
-        if (ptwm_bytes_append(&c->scratch->listed, &e, sizeof e) != PTWM_OK)
-            return PTWM_ERR_MEMORY;
+        end = first;
     }
     return PTWM_OK;
 }
@@ -267,7 +287,7 @@ static size_t coded_elements(size_t unit)
 static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chunk *chunk,
                                     const uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], size_t begin, size_t end)
 {
-    const size_t unit = chunk->unit, n_ordered = ptwm_label_n_ordered(c->n, chunk->width, chunk->unit);
+    const size_t unit = chunk->unit;
     uint8_t *labels = c->scratch->labels.data;
     enum ptwm_status status = PTWM_OK;
 
@@ -277,8 +297,6 @@ static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chu
         if (labels_at(c->w, c->first + first, m, maps[chunk->classes[u]], own) >= PTWM_IS_EXCEPTION)
             status = list_exceptions(c, own, first, m);
     }
-    if (n_ordered > begin)
-        ptwm_float_lane_order(labels, (n_ordered < end ? n_ordered : end) - begin);
     return status;
 }
 

@@ -4,7 +4,7 @@
 #include "cpu_features.h"
 #include "rest.h"
 
-enum { BLOCK = 512, LANE_BLOCK = 64 };
+enum { BLOCK = 512, PAIR_BLOCK = PTWM_PAIR_BLOCK };
 
 /* A label step as constants, so that a kernel can be specialised by the compiler. */
 struct step {
@@ -61,17 +61,29 @@ static inline void symbols_of(struct step s, const uint8_t *raw, size_t n, uint1
         symbols[i] = (uint16_t)(unit_at(raw, i, s.width) >> s.shift & ((1u << s.bits) - 1));
 }
 
+static inline uint8_t bin_of(struct step s, const uint8_t *raw, size_t i, uint32_t first, const uint16_t *shift)
+{
+    uint32_t symbol = unit_at(raw, i, s.width) >> s.shift, bin;
+
+    if (shift != NULL)
+        symbol -= shift[i];
+    symbol &= (1u << s.bits) - 1;
+    bin = symbol - first < PTWM_SYMBOL_BINS ? symbol - first : PTWM_OTHER_BIN;
+    return (uint8_t)(symbol == 0 ? PTWM_ZERO_BIN : bin);
+}
+
 static inline void bins_of(struct step s, const uint8_t *raw, size_t n, uint32_t first, const uint16_t *shift,
                            uint8_t *bins)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t symbol = unit_at(raw, i, s.width) >> s.shift, bin;
-        if (shift != NULL)
-            symbol -= shift[i];
-        symbol &= (1u << s.bits) - 1;
-        bin = symbol - first < PTWM_SYMBOL_BINS ? symbol - first : PTWM_OTHER_BIN;
-        bins[i] = (uint8_t)(symbol == 0 ? PTWM_ZERO_BIN : bin);
-    }
+    size_t i = 0;
+
+    for (; i + PAIR_BLOCK <= n && s.width > 1; i += PAIR_BLOCK)
+        for (size_t j = 0; j < PAIR_BLOCK / 2; j++) {
+            bins[i + 2 * j] = bin_of(s, raw, i + j, first, shift);
+            bins[i + 2 * j + 1] = bin_of(s, raw, i + PAIR_BLOCK / 2 + j, first, shift);
+        }
+    for (; i < n; i++)
+        bins[i] = bin_of(s, raw, i, first, shift);
 }
 
 /* n <= BLOCK */
@@ -166,17 +178,6 @@ static uint16_t lows_c99(const uint8_t *raw, size_t n, uint8_t *low)
     return (uint16_t)any;
 }
 
-static void lane_order_c99(uint8_t *labels, size_t n)
-{
-    uint8_t block[LANE_BLOCK];
-
-    for (; n >= LANE_BLOCK; n -= LANE_BLOCK, labels += LANE_BLOCK) {
-        for (unsigned j = 0; j < LANE_BLOCK; j++)
-            block[32 * (j % 2) + j / 2] = labels[j];
-        memcpy(labels, block, LANE_BLOCK);
-    }
-}
-
 /* ---------------------------------------------------------------------------------------------------- selection */
 
 #if defined(PTWM_X86)
@@ -228,9 +229,4 @@ void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, u
 uint16_t ptwm_float_lows(const uint8_t *raw, size_t n, uint8_t *low)
 {
     return SELECT(lows, raw, n, low);
-}
-
-void ptwm_float_lane_order(uint8_t *labels, size_t n)
-{
-    SELECT(lane_order, labels, n);
 }

@@ -34,7 +34,8 @@ unsigned ptwm_float_n_low(enum ptwm_float_kind kind);     /* low planes: 0 or 1 
 void ptwm_float_symbols(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols);
 
 /*
- * The bins of n elements; first is that of a range of bins. shift has each element's shift (below 2^bits), or is NULL.
+ * The bins of n elements, each at its ptwm_label_place; first is that of a range of bins. shift has each element's
+ * shift (below 2^bits), or is NULL.
  */
 void ptwm_float_bins(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                      uint8_t *bins);
@@ -48,8 +49,4 @@ uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t 
 void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed);
 /* The low halves of n elements of 4 bytes, 2 bytes each; returns their OR. */
 uint16_t ptwm_float_lows(const uint8_t *raw, size_t n, uint8_t *low);
-
-/* Orders the labels of elements of one byte by lanes (FORMAT.md, section 7.2): even ones of each whole 64 first. */
-void ptwm_float_lane_order(uint8_t *labels, size_t n);
-
 #endif

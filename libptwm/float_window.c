@@ -118,11 +118,12 @@ static void count_second(const struct ptwm_float_window *w, uint64_t element, si
                          uint16_t histogram[PTWM_N_BINS])
 {
     unsigned n_first = 0; /* elements in columns of phase 0, all of which go to the last bin, and are taken out again */
+    uint8_t phase[BLOCK];
 
     for (size_t i = 0; i < m; i += BLOCK) {
         const size_t n = m - i < BLOCK ? m - i : BLOCK;
-        const uint8_t *phase = ptwm_float_phases_at(w, element + i);
         uint16_t n_second = 0; /* few bits, so that compilers count many at once */
+        ptwm_float_placed_phases(w, element + i, n, phase);
         for (size_t k = 0; k < n; k++)
             n_second = (uint16_t)(n_second + phase[k] / PTWM_PHASE);
         for (size_t k = 0; k < n; k++)

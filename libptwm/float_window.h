@@ -60,11 +60,20 @@ static inline const uint16_t *ptwm_float_shifts_at(const struct ptwm_float_windo
     return n_columns > 0 ? (const uint16_t *)(const void *)w->shift.data + element % n_columns : NULL;
 }
 
-/* The phases of such elements, in a model that has them. */
-static inline const uint8_t *ptwm_float_phases_at(const struct ptwm_float_window *w, uint64_t element)
+/* The phases of n <= PTWM_FLOAT_BLOCK elements, in a model that has them, each where the element's bin is. */
+static inline void ptwm_float_placed_phases(const struct ptwm_float_window *w, uint64_t element, size_t n,
+                                            uint8_t *placed)
 {
     const struct ptwm_label_model *model = &w->tail->model;
-    return model->phase + element % model->n_columns;
+    const uint8_t *phase = model->phase + element % model->n_columns;
+    size_t i = 0;
+
+    for (; i + PTWM_PAIR_BLOCK <= n && model->width > 1; i += PTWM_PAIR_BLOCK)
+        for (size_t j = 0; j < PTWM_PAIR_BLOCK / 2; j++) {
+            placed[i + 2 * j] = phase[i + j];
+            placed[i + 2 * j + 1] = phase[i + PTWM_PAIR_BLOCK / 2 + j];
+        }
+    memcpy(placed + i, phase + i, n - i);
 }
 
 #endif

@@ -117,6 +117,27 @@ static inline uint32_t ptwm_label_lane(uint32_t i, uint32_t n_lanes, uint8_t wid
 }
 
 /*
+ * Where kernels of the encoder have the label of element i of n, counted from a unit's beginning: in each whole
+ * PTWM_PAIR_BLOCK, those of elements j and 32 + j are neighbours. So two vectors of u16 are one of bytes without any
+ * permutation, and elements of width 1, which stay where they are, are on the same lanes as others.
+ */
+enum { PTWM_PAIR_BLOCK = 64 };
+static inline size_t ptwm_label_place(size_t i, size_t n, uint8_t width)
+{
+    if (width == 1 || i >= n / PTWM_PAIR_BLOCK * PTWM_PAIR_BLOCK)
+        return i;
+    return i / PTWM_PAIR_BLOCK * PTWM_PAIR_BLOCK + 2 * (i % (PTWM_PAIR_BLOCK / 2)) +
+           i % PTWM_PAIR_BLOCK / (PTWM_PAIR_BLOCK / 2);
+}
+/* The element whose label is there. */
+static inline size_t ptwm_label_placed(size_t place, size_t n, uint8_t width)
+{
+    if (width == 1 || place >= n / PTWM_PAIR_BLOCK * PTWM_PAIR_BLOCK)
+        return place;
+    return place / PTWM_PAIR_BLOCK * PTWM_PAIR_BLOCK + place % PTWM_PAIR_BLOCK / 2 + place % 2 * (PTWM_PAIR_BLOCK / 2);
+}
+
+/*
  * Finds a set for one window of a segment. symbols: n >= 1 symbols with the shifts already subtracted, each < 2^bits.
  * unit: of the model, at most 32640. phases: from the first symbol's on, if the model has some, else NULL.
  * *set receives the tables, classes[0 .. ceil(n / unit)) the class of each unit,

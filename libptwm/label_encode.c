@@ -10,7 +10,7 @@
 #include "float_split.h"
 #include "status.h"
 
-enum { STATE_START = 65536, LANES = PTWM_MAX_LANES };
+enum { STATE_START = 65536, LANES = PTWM_MAX_LANES, NO_LABEL = 255 };
 
 size_t ptwm_label_bound(size_t n)
 {
@@ -34,11 +34,6 @@ size_t ptwm_label_n_carried(const uint8_t *rest, uint64_t rest_nbytes, size_t n,
     const size_t n_carried = 2 * (size_t)ptwm_label_n_lanes(n, unit);
 
     return rest_nbytes >= n_carried && memcmp(rest, rest + 1, n_carried - 1) != 0 ? n_carried : 0;
-}
-
-size_t ptwm_label_n_ordered(size_t n, uint8_t width, uint32_t unit)
-{
-    return width == 1 && ptwm_label_n_lanes(n, unit) == LANES ? n / LANES * LANES : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------- tables */
@@ -238,26 +233,31 @@ static inline uint8_t *encode_label(const struct ptwm_class_encoder *phases, uin
     return words;
 }
 
-/* Codes m <= n_lanes labels, those of a group that is not whole or has few lanes. */
+/*
+ * Codes labels begin .. end - 1 of those of a unit, m of them: end - begin <= n_lanes of a group that is not whole or
+ * has few lanes.
+ */
 static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_class_encoder *class, uint32_t n_lanes,
-                         const uint8_t *labels, size_t begin, size_t m)
+                         const uint8_t *labels, size_t m, size_t begin, size_t end)
 {
-    const struct ptwm_label_chunk *chunk = coding->chunk;
-    const bool ordered = begin + m <= ptwm_label_n_ordered(chunk->n, chunk->width, chunk->unit);
-    uint8_t element[PTWM_MAX_LANES]; /* of each lane, or LANES */
+    const uint8_t width = coding->chunk->width;
+    uint8_t label[PTWM_MAX_LANES]; /* of each lane, or NO_LABEL */
 
-    memset(element, LANES, sizeof element);
-    for (uint32_t i = 0; i < m; i++)
-        element[ordered ? i : ptwm_label_lane(i, n_lanes, chunk->width)] = (uint8_t)i;
+    memset(label, NO_LABEL, sizeof label);
+    for (size_t i = begin; i < end; i++)
+        label[ptwm_label_lane((uint32_t)(i - begin), n_lanes, width)] = labels[ptwm_label_place(i, m, width)];
     for (uint32_t lane = n_lanes; lane-- > 0;)
-        if (element[lane] < LANES) {
+        if (label[lane] != NO_LABEL) {
             uint32_t state = load_state(&coding->states, lane);
-            coding->words = encode_label(class, labels[element[lane]], &state, coding->words);
+            coding->words = encode_label(class, label[lane], &state, coding->words);
             store_state(&coding->states, lane, state);
         }
 }
 
-/* Codes n labels, a multiple of LANES, of one class. mask: of the labels' bits that count. */
+/*
+ * Codes n labels, a multiple of LANES, of one class, which lie in pairs (ptwm_label_place). mask: of the labels' bits
+ * that count.
+ */
 static inline uint8_t *encode_run(const struct ptwm_class_encoder *class, unsigned mask, const uint8_t *labels,
                                   size_t n, struct ptwm_label_states *states, uint8_t *words)
 {
@@ -265,8 +265,10 @@ static inline uint8_t *encode_run(const struct ptwm_class_encoder *class, unsign
 
     for (unsigned i = 0; i < LANES; i++)
         whole[i] = load_state(states, i);
-    for (size_t i = n; i-- > 0;)
-        words = encode_label(class, labels[i] & mask, &whole[i % LANES], words);
+    for (size_t i = n; i > 0; i -= LANES)
+        for (unsigned lane = LANES; lane-- > 0;)
+            words =
+                encode_label(class, labels[i - LANES + ptwm_label_place(lane, LANES, 2)] & mask, &whole[lane], words);
     for (unsigned i = 0; i < LANES; i++)
         store_state(states, i, whole[i]);
     return words;
@@ -341,26 +343,28 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
 
     while (end > begin) {
         const size_t unit = (end - 1) / chunk->unit, first = unit * chunk->unit;
+        const size_t n = chunk->n - first < chunk->unit ? chunk->n - first : chunk->unit;
         const struct ptwm_class_encoder *class =
             &coding->encoder->by_class[coding->encoder->n_phases * chunk->classes[unit]];
         const size_t m = end % n_lanes != 0 ? end % n_lanes : n_lanes;
+        const uint8_t *own = labels + (first - begin);
 
         if (chunk->unit % n_lanes != 0) { /* element by element: groups of lanes do not fit units */
             while (end-- > first) {
+                const uint8_t label = own[ptwm_label_place(end - first, n, chunk->width)];
                 uint32_t state = load_state(&coding->states, end % n_lanes);
-                coding->words = encode_label(class, labels[end - begin], &state, coding->words);
+                coding->words = encode_label(class, label, &state, coding->words);
                 store_state(&coding->states, end % n_lanes, state);
             }
             end++;
         } else if (n_lanes == LANES && m == LANES) {
             if (coding->fetched != NULL)
                 fetch(coding, (end - first) * chunk->width);
-            coding->words =
-                encode_class_run(class, labels + (first - begin), end - first, &coding->states, coding->words);
+            coding->words = encode_class_run(class, own, end - first, &coding->states, coding->words);
             end = first;
         } else {
+            encode_group(coding, class, n_lanes, own, n, end - m - first, end - first);
             end -= m;
-            encode_group(coding, class, n_lanes, labels + (end - begin), end, m);
         }
     }
 }
@@ -411,6 +415,7 @@ size_t ptwm_label_end(struct ptwm_label_coding *coding, size_t n_exceptions, con
 /* Labels from symbols: what the general path has. */
 struct labeller {
     unsigned bits;
+    uint8_t width;
     const uint8_t *map; /* of the class: 2^bits labels */
     struct ptwm_phases phases; /* of the symbols to come */
     size_t n_exceptions, expected;
@@ -424,6 +429,7 @@ static void build_map(uint8_t *map, const struct ptwm_label_table *table, uint8_
         map[table->symbol[i]] = (uint8_t)i;
 }
 
+/* Labels of elements begin .. end - 1, a unit. */
 static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin, size_t end, uint8_t *labels)
 {
     const uint8_t *phase = NULL;
@@ -431,8 +437,9 @@ static void label_unit(struct labeller *l, const uint16_t *symbols, size_t begin
     for (size_t i = begin; i < end; i++) {
         if ((i - begin) % LANES == 0)
             phase = ptwm_phases_next(&l->phases, (uint32_t)(end - i < LANES ? end - i : LANES));
-        labels[i] = l->map[symbols[i]] | phase[(i - begin) % LANES];
-        if (labels[i] < PTWM_IS_EXCEPTION)
+        labels[begin + ptwm_label_place(i - begin, end - begin, l->width)] =
+            l->map[symbols[i]] | phase[(i - begin) % LANES];
+        if (l->map[symbols[i]] < PTWM_IS_EXCEPTION)
             continue;
         l->exceptions += ptwm_store_varint(l->exceptions, i - l->expected);
         l->expected = i + 1;
@@ -450,7 +457,7 @@ static size_t encode_symbols(const struct ptwm_label_model *model, const struct 
 {
     const struct ptwm_label_set *set = &model->sets[chunk->set];
     uint8_t *exceptions = labels + chunk->n;
-    struct labeller l = { model->bits, NULL, ptwm_label_phases(model, first_element), 0, 0, exceptions };
+    struct labeller l = { model->bits, model->width, NULL, ptwm_label_phases(model, first_element), 0, 0, exceptions };
     struct ptwm_label_coding coding;
 
     for (uint32_t c = 0; c < set->n_classes; c++)
@@ -460,7 +467,6 @@ static size_t encode_symbols(const struct ptwm_label_model *model, const struct 
         l.map = maps + ((size_t)chunk->classes[u] << model->bits);
         label_unit(&l, symbols, begin, chunk->n - begin < chunk->unit ? chunk->n : begin + chunk->unit, labels);
     }
-    ptwm_float_lane_order(labels, ptwm_label_n_ordered(chunk->n, chunk->width, chunk->unit));
     ptwm_label_begin(&coding, encoder, chunk, carried, exceptions + 3 * chunk->n);
     ptwm_label_code(&coding, labels, 0, chunk->n);
     return ptwm_label_end(&coding, l.n_exceptions, exceptions, (size_t)(l.exceptions - exceptions), dst);

@@ -95,10 +95,6 @@ struct ptwm_label_chunk {
 
 /* How many lanes a chunk of n elements has. */
 uint32_t ptwm_label_n_lanes(size_t n, uint32_t unit);
-/*
- * How many of n labels are coded in the lanes' order, as ptwm_float_lane_order makes it; the others follow as they are.
- */
-size_t ptwm_label_n_ordered(size_t n, uint8_t width, uint32_t unit);
 
 /* The lanes' states, high * 2^16 + low. In halves, as words are low halves and vector kernels divide by halves. */
 struct ptwm_label_states {
@@ -122,8 +118,9 @@ struct ptwm_label_coding {
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,
                       const struct ptwm_label_chunk *chunk, const uint8_t *carried, uint8_t *room);
 /*
- * Codes elements begin .. end - 1, whose labels these are. The first call's end is n, each other one's the begin of the
- * one before, the last one's begin 0; each begin is a multiple of the unit.
+ * Codes elements begin .. end - 1, whose labels these are, each at its ptwm_label_place in its unit. The first
+ * call's end is n, each other one's the begin of the one before, the last one's begin 0; each begin is a multiple of
+ * the unit.
  */
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end);
 /* What ptwm_label_end needs room for. */

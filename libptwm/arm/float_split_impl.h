@@ -39,7 +39,14 @@ INLINE uint8x16_t bins_of_16(struct step s, const uint8_t *raw, uint16_t first, 
     return vsubq_u8(bin, vceqzq_u8(symbol));
 }
 
-/* Bins, or with a map their labels; *any is the OR of all. */
+/* Bins of 16 elements of 2 or 4 bytes. */
+INLINE uint8x16_t bins_of_16_wide(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+{
+    return vcombine_u8(bins_of_8(s, raw, first, shift),
+                       bins_of_8(s, raw + 8 * s.width, first, shift != NULL ? shift + 8 : NULL));
+}
+
+/* Bins, or with a map their labels, of whole PAIR_BLOCKs; *any is the OR of all. */
 INLINE void bins_body_neon(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                            const uint8_t *map, uint8_t *bins, uint8x16_t *any)
 {
@@ -48,25 +55,35 @@ INLINE void bins_body_neon(struct step s, const uint8_t *raw, size_t n, uint16_t
     *any = vdupq_n_u8(0);
     for (unsigned k = 0; k < 4; k++)
         table.val[k] = map != NULL ? vld1q_u8(map + 16 * k) : *any;
-    for (size_t i = 0; i < n; i += 16) {
-        const uint16_t *own = shift != NULL ? shift + i : NULL, *next = shift != NULL ? shift + i + 8 : NULL;
-        uint8x16_t v;
+    for (size_t i = 0; i < n; i += 32) {
+        /* Of elements of a byte the next ones; of others the first 16 of a half and their pairs, then the last 16. */
+        const size_t own = s.width == 1 ? i : i - i % PAIR_BLOCK / 2, other = own + (s.width == 1 ? 16 : 32);
+        const uint16_t *own_shift = shift != NULL ? shift + own : NULL,
+                       *other_shift = shift != NULL ? shift + other : NULL;
+        uint8x16x2_t v;
+        if (s.width == 1) {
+            v.val[0] = bins_of_16(s, raw + own, first, own_shift);
+            v.val[1] = bins_of_16(s, raw + other, first, other_shift);
+        } else {
+            v.val[0] = bins_of_16_wide(s, raw + own * s.width, first, own_shift);
+            v.val[1] = bins_of_16_wide(s, raw + other * s.width, first, other_shift);
+        }
+        for (unsigned k = 0; k < 2; k++) {
+            if (map != NULL)
+                v.val[k] = vqtbl4q_u8(table, v.val[k]);
+            *any = vorrq_u8(*any, v.val[k]);
+        }
         if (s.width == 1)
-            v = bins_of_16(s, raw + i, first, own);
+            vst1q_u8_x2(bins + i, v);
         else
-            v = vcombine_u8(bins_of_8(s, raw + i * s.width, first, own),
-                            bins_of_8(s, raw + (i + 8) * s.width, first, next));
-        if (map != NULL)
-            v = vqtbl4q_u8(table, v);
-        *any = vorrq_u8(*any, v);
-        vst1q_u8(bins + i, v);
+            vst2q_u8(bins + i, v);
     }
 }
 
 static void bins_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                       uint8_t *bins)
 {
-    const size_t whole = n / 16 * 16;
+    const size_t whole = n / PAIR_BLOCK * PAIR_BLOCK;
     uint8x16_t any;
 
     if (shift != NULL)
@@ -80,7 +97,7 @@ static void bins_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, u
 static uint8_t labels_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                            const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
-    const size_t whole = n / 16 * 16;
+    const size_t whole = n / PAIR_BLOCK * PAIR_BLOCK;
     uint8x16_t any;
     uint8x8_t half;
 
@@ -100,18 +117,6 @@ static uint8_t labels_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t
 static void symbols_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)
 {
     symbols_c99(kind, raw, n, symbols);
-}
-
-static void lane_order_neon(uint8_t *labels, size_t n)
-{
-    for (; n >= LANE_BLOCK; n -= LANE_BLOCK, labels += LANE_BLOCK) {
-        const uint8x16_t a = vld1q_u8(labels), b = vld1q_u8(labels + 16);
-        const uint8x16_t c = vld1q_u8(labels + 32), d = vld1q_u8(labels + 48);
-        vst1q_u8(labels, vuzp1q_u8(a, b));
-        vst1q_u8(labels + 16, vuzp1q_u8(c, d));
-        vst1q_u8(labels + 32, vuzp2q_u8(a, b));
-        vst1q_u8(labels + 48, vuzp2q_u8(c, d));
-    }
 }
 
 /* -------------------------------------------------------------------------------------------------------- rests */

@@ -119,11 +119,11 @@ INLINE uint8_t *encode_8_neon(const uint16_t *inverse, uint16x8_t frequency, int
 }
 
 /* Codes 16 labels. */
-INLINE uint8_t *encode_16_neon(const struct tables_neon *t, bool has_phases, const uint16_t *inverse, const uint8_t *labels,
+INLINE uint8_t *encode_16_neon(const struct tables_neon *t, bool has_phases, const uint16_t *inverse, uint8x16_t labels,
                                uint16_t *low, uint16_t *high, uint8_t *words)
 {
     const uint8_t mask = has_phases ? PTWM_LABEL_MASK + PTWM_PHASE : PTWM_LABEL_MASK;
-    const uint8x16_t label = vandq_u8(vld1q_u8(labels), vdupq_n_u8(mask));
+    const uint8x16_t label = vandq_u8(labels, vdupq_n_u8(mask));
     const uint8x16_t shifts = look_up_byte_neon(&t->shift, has_phases, label);
     const int16x8_t shift[2] = { vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(shifts))),
                                  vreinterpretq_s16_u16(vmovl_high_u8(shifts)) };
@@ -144,9 +144,13 @@ INLINE uint8_t *encode_run_of_any_neon(const struct ptwm_class_encoder *class, b
 
     load_tables_neon(&t, class, has_phases);
     for (size_t i = n; i > 0; i -= LANES)
-        for (unsigned j = LANES; j > 0; j -= 16)
-            words = encode_16_neon(&t, has_phases, class->inverse, labels + i - LANES + j - 16, states->low + j - 16,
-                                   states->high + j - 16, words);
+        for (unsigned j = LANES; j > 0; j -= 64) {
+            const uint8_t *block = labels + i - LANES + j - 64;
+            const uint8x16x2_t pairs[2] = { vld2q_u8(block), vld2q_u8(block + 32) };
+            for (unsigned k = 4; k-- > 0;)
+                words = encode_16_neon(&t, has_phases, class->inverse, pairs[k % 2].val[k / 2],
+                                       states->low + j - 64 + 16 * k, states->high + j - 64 + 16 * k, words);
+        }
     return words;
 }
 

@@ -73,11 +73,10 @@ AVX512 INLINE __m512i bins_wide_512(struct step s, const uint8_t *raw, size_t n,
     const __m512i from = _mm512_set1_epi16((short)first);
     __m512i any = _mm512_setzero_si512();
 
-    for (size_t i = 0; i < n; i += 64) {
+    for (size_t i = 0; i < n; i += PAIR_BLOCK) {
         __m512i a = bins_of_32(s, raw + i * s.width, from, shift != NULL ? shift + i : NULL);
         __m512i b = bins_of_32(s, raw + (i + 32) * s.width, from, shift != NULL ? shift + i + 32 : NULL);
-        __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi16_epi8(a)), _mm512_cvtepi16_epi8(b), 1);
-        any = _mm512_or_si512(any, put_64(both, map, bins + i));
+        any = _mm512_or_si512(any, put_64(_mm512_or_si512(a, _mm512_slli_epi16(b, 8)), map, bins + i));
     }
     return any;
 }
@@ -117,7 +116,7 @@ AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, ui
 AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                                const uint16_t *shift, uint8_t *bins)
 {
-    const size_t whole = n / 64 * 64;
+    const size_t whole = n / PAIR_BLOCK * PAIR_BLOCK;
     __m512i any;
 
     if (shift != NULL)
@@ -143,7 +142,7 @@ AVX512 INLINE uint8_t folded_512(__m512i v)
 AVX512 static uint8_t labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                                     const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
-    const size_t whole = n / 64 * 64;
+    const size_t whole = n / PAIR_BLOCK * PAIR_BLOCK;
     unsigned rest = 0;
     __m512i any;
 
@@ -155,20 +154,6 @@ AVX512 static uint8_t labels_avx512(enum ptwm_float_kind kind, const uint8_t *ra
         rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
                           map, labels + whole);
     return (uint8_t)(folded_512(any) | rest);
-}
-
-/* ------------------------------------------------------------------------------------------ AVX-512: lane order */
-
-AVX512 static void lane_order_avx512(uint8_t *labels, size_t n)
-{
-    /* Byte j of the result is byte 2 (j mod 32) + j / 32. */
-    const __m512i index = _mm512_set_epi8(
-        63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7,
-        5, 3, 1, 62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26, 24, 22, 20, 18, 16, 14, 12,
-        10, 8, 6, 4, 2, 0);
-
-    for (; n >= LANE_BLOCK; n -= LANE_BLOCK, labels += LANE_BLOCK)
-        _mm512_storeu_si512(labels, _mm512_permutexvar_epi8(index, bytes_64(labels)));
 }
 
 /* ------------------------------------------------------------------------------------------------ AVX-512: rests */
@@ -341,33 +326,41 @@ AVX2 INLINE __m256i bins_of_16(struct step s, const uint8_t *raw, __m256i first,
     return _mm256_or_si256(bin, _mm256_srli_epi16(_mm256_cmpeq_epi16(symbol, _mm256_setzero_si256()), 15));
 }
 
+/* Bins of 32 elements of a byte. */
+AVX2 INLINE __m256i bins_of_32_bytes(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+{
+    const __m256i other = _mm256_set1_epi8(PTWM_OTHER_BIN), zero = _mm256_setzero_si256();
+    __m256i symbol = _mm256_srli_epi16(bytes_32(raw), s.shift), bin;
+
+    if (shift != NULL)
+        symbol = _mm256_sub_epi8(
+            symbol, _mm256_permute4x64_epi64(_mm256_packus_epi16(bytes_32(shift), bytes_32(shift + 16)), 0xd8));
+    symbol = _mm256_and_si256(symbol, _mm256_set1_epi8((char)((1u << s.bits) - 1)));
+    bin = _mm256_min_epu8(_mm256_sub_epi8(symbol, _mm256_set1_epi8((char)first)), other);
+    return _mm256_or_si256(bin, _mm256_and_si256(_mm256_cmpeq_epi8(symbol, zero), _mm256_set1_epi8(1)));
+}
+
 AVX2 INLINE void bins_body_256(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                                uint8_t *bins)
 {
-    for (size_t i = 0; i < n; i += 32) {
-        if (s.width == 1) {
-            const __m256i other = _mm256_set1_epi8(PTWM_OTHER_BIN), zero = _mm256_setzero_si256();
-            __m256i symbol = _mm256_srli_epi16(bytes_32(raw + i), s.shift), bin;
-            if (shift != NULL)
-                symbol = _mm256_sub_epi8(symbol, _mm256_permute4x64_epi64(_mm256_packus_epi16(
-                                                     bytes_32(shift + i), bytes_32(shift + i + 16)), 0xd8));
-            symbol = _mm256_and_si256(symbol, _mm256_set1_epi8((char)((1u << s.bits) - 1)));
-            bin = _mm256_min_epu8(_mm256_sub_epi8(symbol, _mm256_set1_epi8((char)first)), other);
-            bin = _mm256_or_si256(bin, _mm256_and_si256(_mm256_cmpeq_epi8(symbol, zero), _mm256_set1_epi8(1)));
-            store_32(bins + i, bin);
-        } else {
-            const __m256i from = _mm256_set1_epi16((short)first);
-            __m256i a = bins_of_16(s, raw + i * s.width, from, shift != NULL ? shift + i : NULL);
-            __m256i b = bins_of_16(s, raw + (i + 16) * s.width, from, shift != NULL ? shift + i + 16 : NULL);
-            store_32(bins + i, _mm256_permute4x64_epi64(_mm256_packus_epi16(a, b), 0xd8));
-        }
-    }
+    const __m256i from = _mm256_set1_epi16((short)first);
+
+    for (size_t i = 0; i < n; i += PAIR_BLOCK)
+        for (size_t j = i; j < i + 32; j += 16)
+            if (s.width == 1) {
+                store_32(bins + 2 * j - i,
+                         bins_of_32_bytes(s, raw + 2 * j - i, first, shift != NULL ? shift + 2 * j - i : NULL));
+            } else {
+                __m256i a = bins_of_16(s, raw + j * s.width, from, shift != NULL ? shift + j : NULL);
+                __m256i b = bins_of_16(s, raw + (j + 32) * s.width, from, shift != NULL ? shift + j + 32 : NULL);
+                store_32(bins + 2 * j - i, _mm256_or_si256(a, _mm256_slli_epi16(b, 8)));
+            }
 }
 
 AVX2 static void bins_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                            const uint16_t *shift, uint8_t *bins)
 {
-    const size_t whole = n / 32 * 32;
+    const size_t whole = n / PAIR_BLOCK * PAIR_BLOCK;
 
     if (shift != NULL)
         FOR_KIND(kind, bins_body_256, raw, whole, first, shift, bins)
@@ -414,18 +407,6 @@ AVX2 static uint8_t labels_avx2(enum ptwm_float_kind kind, const uint8_t *raw, s
 {
     bins_avx2(kind, raw, n, first, shift, labels);
     return map_avx2(labels, n, map);
-}
-
-AVX2 static void lane_order_avx2(uint8_t *labels, size_t n)
-{
-    const __m256i split = _mm256_broadcastsi128_si256(_mm_set_epi8(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0));
-
-    for (; n >= LANE_BLOCK; n -= LANE_BLOCK, labels += LANE_BLOCK) {
-        __m256i a = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(bytes_32(labels), split), 0xd8);
-        __m256i b = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(bytes_32(labels + 32), split), 0xd8);
-        store_32(labels, _mm256_permute2x128_si256(a, b, 0x20));
-        store_32(labels + 32, _mm256_permute2x128_si256(a, b, 0x31));
-    }
 }
 
 /* ------------------------------------------------------------------------------------------------- AVX2: rests */
