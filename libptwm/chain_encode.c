@@ -183,13 +183,6 @@ static enum ptwm_status write_tail(struct encoding *e, struct ptwm_segment_recor
 
 /* ------------------------------------------------------------------------------------------------------- chains */
 
-/* Whether there is a fast way: one label step of floats, coded with label rANS, and nothing else to be tried. */
-static bool has_fast_way(const struct ptwm_encode_spec *spec, enum ptwm_zstd_use zstd)
-{
-    return !spec->plain && !spec->no_labels && zstd == PTWM_ZSTD_NOWHERE &&
-           (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
-}
-
 static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_encode_spec *spec,
                                        const struct ptwm_parsed_chain *chain, enum ptwm_zstd_use zstd,
                                        struct ptwm_output *output)
@@ -202,7 +195,7 @@ static enum ptwm_status begin_encoding(struct encoding *e, const struct ptwm_enc
         return PTWM_ERR_MEMORY;
     ptwm_window_init(&e->window, spec, &e->tail);
     ptwm_float_window_init(&e->fast, spec, &e->tail, &spec->memory[0]);
-    if (!has_fast_way(spec, zstd))
+    if (zstd != PTWM_ZSTD_NOWHERE || !ptwm_has_float_windows(spec)) /* all else has to be tried */
         e->fast.kind = PTWM_FLOAT_NONE;
     return PTWM_OK;
 }

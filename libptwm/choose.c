@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "float_window.h"
 #include "label_analyse.h"
 #include "log2_fixed.h"
 #include "plane.h"
+#include "rest.h"
 #include "status.h"
 #include "trim.h"
 #include "window.h"
@@ -128,30 +130,60 @@ static uint64_t carried_bits(const struct ptwm_parsed_chain *chain, const struct
     return has_rest ? ptwm_label_carried_bits((size_t)ptwm_chain_n_elements(chain, nbytes), tail->model.unit) : 0;
 }
 
+/* Adds the cost of the first n chunks' planes, which are split off. */
+static enum ptwm_status add_planes_cost(const struct ptwm_encode_spec *spec, struct ptwm_tail *tail, uint64_t n,
+                                        uint64_t *cost_nbytes, struct ptwm_error *error)
+{
+    struct ptwm_window window;
+    enum ptwm_status status;
+
+    ptwm_window_init(&window, spec, tail);
+    status = ptwm_window_fill(&window, 0, n, error);
+    if (status == PTWM_OK && window.set != PTWM_NO_SET)
+        *cost_nbytes += (window.symbols_cost_bits - carried_bits(&tail->chain, tail, n)) / 8;
+    for (uint64_t i = 0; i < n && status == PTWM_OK; i++)
+        for (uint32_t p = 0; p < tail->chain.n_planes; p++)
+            *cost_nbytes += plane_cost(&window, i, p);
+    ptwm_window_release(&window);
+    return status;
+}
+
+/* The same without splitting: of labels and rests alone. *fits: as in ptwm_float_window_fill. */
+static enum ptwm_status add_labels_cost(const struct ptwm_encode_spec *spec, struct ptwm_tail *tail, uint64_t n,
+                                        uint64_t *cost_nbytes, bool *fits, struct ptwm_error *error)
+{
+    struct ptwm_float_window window;
+    enum ptwm_status status;
+
+    ptwm_float_window_init(&window, spec, tail, &spec->memory[0]);
+    status = ptwm_float_window_fill(&window, 0, n, fits, error);
+    if (status == PTWM_OK && *fits)
+        *cost_nbytes += window.symbols_cost_bits / 8;
+    for (uint64_t i = 0; i < n && status == PTWM_OK && *fits; i++)
+        *cost_nbytes += ptwm_rest_nbytes(ptwm_float_chunk_elements(&window, i), ptwm_float_rest_bits(window.kind));
+    ptwm_float_window_release(&window, &spec->memory[0]);
+    return status;
+}
+
 enum ptwm_status ptwm_estimate_chain(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain,
                                      uint64_t *cost_nbytes, struct ptwm_error *error)
 {
-    struct ptwm_window window;
+    const enum ptwm_float_kind kind = ptwm_float_kind_of(chain);
+    enum ptwm_status status = PTWM_OK;
     struct ptwm_tail tail;
-    enum ptwm_status status;
+    bool fits = false;
     uint64_t n;
 
     if (ptwm_plan_tail(spec, chain, &tail) != PTWM_OK)
         return ptwm_fail(error, PTWM_ERR_MEMORY, "a segment");
-    ptwm_window_init(&window, spec, &tail);
     n = ptwm_window_max_chunks(&tail);
     if (n > tail.n_chunks)
         n = tail.n_chunks;
-    status = ptwm_window_fill(&window, 0, n, error);
-    if (status == PTWM_OK) {
-        *cost_nbytes = n * chain->n_planes * (spec->checked ? 8 : 4); /* in the chunk table */
-        if (window.set != PTWM_NO_SET)
-            *cost_nbytes += (window.symbols_cost_bits - carried_bits(chain, &tail, n)) / 8;
-        for (uint64_t i = 0; i < n; i++)
-            for (uint32_t p = 0; p < chain->n_planes; p++)
-                *cost_nbytes += plane_cost(&window, i, p);
-    }
-    ptwm_window_release(&window);
+    *cost_nbytes = n * chain->n_planes * (spec->checked ? 8 : 4); /* in the chunk table */
+    if (kind != PTWM_FLOAT_NONE && ptwm_float_n_low(kind) == 0 && ptwm_has_float_windows(spec))
+        status = add_labels_cost(spec, &tail, n, cost_nbytes, &fits, error);
+    if (status == PTWM_OK && !fits)
+        status = add_planes_cost(spec, &tail, n, cost_nbytes, error);
     ptwm_tail_release(&tail);
     return status;
 }

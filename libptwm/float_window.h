@@ -28,6 +28,13 @@ struct ptwm_float_window {
     struct ptwm_label_encoder encoder;
 };
 
+/* Whether label steps of floats are coded with label rANS, and by such windows. */
+static inline bool ptwm_has_float_windows(const struct ptwm_encode_spec *spec)
+{
+    return !spec->plain && !spec->no_labels &&
+           (spec->method == PTWM_METHOD_MICROSCALE || spec->method == PTWM_METHOD_RANS);
+}
+
 /* The window's buffers are taken from memory and given back. */
 void ptwm_float_window_init(struct ptwm_float_window *window, const struct ptwm_encode_spec *spec,
                             struct ptwm_tail *tail, struct ptwm_encode_memory *memory);
