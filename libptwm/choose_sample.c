@@ -12,15 +12,16 @@
 enum {
     BLOCK_ELEMENTS = 512,
     BLOCKS = 16,
-    BYTE_BLOCKS = 256,      /* for elements of a byte: byte chains model the whole of it, which takes more to tell apart */
+    BYTE_BLOCKS = 256, /* for elements of a byte: byte chains model the whole of it, which takes more to tell apart */
     MIN_NBYTES = 32 << 10,
     PLANE_NBYTES = 1 << 19, /* the tables of a byte plane are those of so many bytes */
     PROBES = 4,             /* that are given to zstd */
     PROBE_NBYTES = 32 << 10,
-    PART_NBYTES = 4 << 10,  /* of a byte plane of small floats; two parts are given to zstd */
-    MAX_VALUES = 62,        /* of bytes that label rANS codes whole, with several tables: as many as are counted, */
-    MAX_EXCEPTIONS = 8,     /* but for one element in so many */
-    MAX_DISADVANTAGE = 32 /* 1 / 32 of the cost is more than classes gain */
+    PART_NBYTES = 4 << 10, /* of a byte plane of small floats; two parts are given to zstd */
+    MAX_BITS = 9,          /* of a label step that is compared */
+    MAX_VALUES = 62,       /* of bytes that label rANS codes whole, with several tables: as many as are counted, */
+    MAX_EXCEPTIONS = 8,    /* but for one element in so many */
+    MAX_DISADVANTAGE = 32  /* 1 / 32 of the cost is more than classes gain */
 };
 
 /* Blocks at even distances. */
@@ -30,6 +31,8 @@ struct sample {
     uint64_t n_blocks;
     unsigned width; /* of an element: 1, 2 or 4 */
     uint32_t bytes[4][256]; /* histograms of the bytes at each place of an element */
+    struct ptwm_step label; /* of the label step that has been counted; 0 bits if none has */
+    uint32_t symbols[1 << MAX_BITS];
 };
 
 static const uint8_t *block_at(const struct sample *s, uint64_t i)
@@ -164,23 +167,45 @@ static inline void count_symbols(uint32_t *even, uint32_t *odd, const uint8_t *b
     }
 }
 
-/* The cost of a label step of at most 9 bits. */
-static uint64_t label_bits(const struct sample *s, const struct ptwm_step *label)
+/* Counts the symbols of a label step of at most MAX_BITS bits. */
+static void count_label(struct sample *s, const struct ptwm_step *label)
 {
-    const unsigned mask = (1u << label->bits) - 1, rest_bits = (s->width == 1 ? 8u : 16u) - label->bits;
-    uint32_t histogram[1 << 9] = { 0 }, odd[1 << 9] = { 0 };
+    const unsigned mask = (1u << label->bits) - 1;
+    uint32_t odd[1 << MAX_BITS] = { 0 };
 
+    /* The exponent after the exponent and some mantissa: sums of neighbours. */
+    if (s->label.bits > label->bits && s->label.shift + s->label.bits == label->shift + label->bits) {
+        const unsigned n = 1u << (s->label.bits - label->bits);
+        for (unsigned v = 0; v <= mask; v++) {
+            uint32_t sum = 0;
+            for (unsigned i = 0; i < n; i++)
+                sum += s->symbols[n * v + i];
+            s->symbols[v] = sum;
+        }
+        s->label = *label;
+        return;
+    }
+    memset(s->symbols, 0, sizeof s->symbols);
     for (uint64_t k = 0; k < s->n_blocks; k++) {
         const uint8_t *block = block_at(s, k);
         switch (s->width) {
-        case 1: count_symbols(histogram, odd, block, 1, label->shift, mask); break;
-        case 2: count_symbols(histogram, odd, block, 2, label->shift, mask); break;
-        default: count_symbols(histogram, odd, block, 4, label->shift, mask); break;
+        case 1: count_symbols(s->symbols, odd, block, 1, label->shift, mask); break;
+        case 2: count_symbols(s->symbols, odd, block, 2, label->shift, mask); break;
+        default: count_symbols(s->symbols, odd, block, 4, label->shift, mask); break;
         }
     }
     for (unsigned v = 0; v <= mask; v++)
-        histogram[v] += odd[v];
-    return ptwm_entropy_fixed(histogram, mask + 1) / PTWM_LOG2_ONE + missing_bits(histogram, mask + 1) +
+        s->symbols[v] += odd[v];
+    s->label = *label;
+}
+
+/* The cost of such a step. */
+static uint64_t label_bits(struct sample *s, const struct ptwm_step *label)
+{
+    const unsigned n_symbols = 1u << label->bits, rest_bits = (s->width == 1 ? 8u : 16u) - label->bits;
+
+    count_label(s, label);
+    return ptwm_entropy_fixed(s->symbols, n_symbols) / PTWM_LOG2_ONE + missing_bits(s->symbols, n_symbols) +
            rest_bits * n_elements(s) + low_bits(s);
 }
 
@@ -188,7 +213,7 @@ static uint64_t label_bits(const struct sample *s, const struct ptwm_step *label
  * What a chain would cost, or UINT64_MAX if this cannot tell. *head_bits: what each chunk costs beside; of labels that is
  * counted once their classes are known.
  */
-static uint64_t chain_bits(const struct sample *s, const struct ptwm_parsed_chain *chain, uint64_t *head_bits)
+static uint64_t chain_bits(struct sample *s, const struct ptwm_parsed_chain *chain, uint64_t *head_bits)
 {
     *head_bits = 0;
     if (chain->n_steps == 0)
@@ -197,7 +222,7 @@ static uint64_t chain_bits(const struct sample *s, const struct ptwm_parsed_chai
         return UINT64_MAX;
     if (chain->steps[0].kind == PTWM_STEP_BYTES)
         return chain->steps[0].width == s->width ? planes_bits(s, true, head_bits) : UINT64_MAX;
-    if (chain->label == NULL || chain->label->width != s->width || chain->label->bits > 9)
+    if (chain->label == NULL || chain->label->width != s->width || chain->label->bits > MAX_BITS)
         return UINT64_MAX;
     return label_bits(s, chain->label);
 }
@@ -205,7 +230,7 @@ static uint64_t chain_bits(const struct sample *s, const struct ptwm_parsed_chai
 bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled_choice *choice)
 {
     const enum ptwm_float_kind kind = ptwm_float_kind_of(&spec->chains[0]);
-    struct sample s = { spec->data, spec->nbytes, BLOCKS, ptwm_float_width(kind), { { 0 } } };
+    struct sample s = { spec->data, spec->nbytes, BLOCKS, ptwm_float_width(kind), { { 0 } }, { 0 }, { 0 } };
     uint64_t best = UINT64_MAX, rival = UINT64_MAX, rival_head_bits = 0;
 
     if (kind == PTWM_FLOAT_NONE || spec->nbytes < MIN_NBYTES)
@@ -244,7 +269,8 @@ bool ptwm_sample_chains(const struct ptwm_encode_spec *spec, struct ptwm_sampled
 bool ptwm_chain_is_promising(const struct ptwm_encode_spec *spec, const struct ptwm_parsed_chain *chain)
 {
     const uint64_t n_whole = spec->nbytes / BLOCK_ELEMENTS;
-    struct sample s = { spec->data, spec->nbytes, n_whole < BYTE_BLOCKS ? n_whole : BYTE_BLOCKS, 1, { { 0 } } };
+    struct sample s = { spec->data, spec->nbytes, n_whole < BYTE_BLOCKS ? n_whole : BYTE_BLOCKS, 1, { { 0 } },
+                        { 0 },      { 0 } };
     uint64_t n_labels = 0;
 
     if (spec->nbytes < MIN_NBYTES || chain->n_steps != 1 || chain->label == NULL || chain->label->width != 1 ||

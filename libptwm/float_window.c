@@ -96,7 +96,7 @@ static enum ptwm_status choose_bins(struct ptwm_float_window *w, bool *fits)
 {
     const size_t n_blocks = ptwm_label_sample_blocks((size_t)w->n), block = n_blocks > 1 ? PTWM_SAMPLE_BLOCK : (size_t)w->n;
     const uint32_t n_symbols = 1u << ptwm_float_bits(w->kind);
-    uint32_t histogram[1 << 9] = { 0 };
+    uint32_t histogram[1 << 9] = { 0 }, odd[1 << 9] = { 0 }; /* in turn: neighbours are often alike */
     uint16_t symbols[PTWM_SAMPLE_BLOCK];
 
     for (size_t b = 0; b < n_blocks; b++) {
@@ -105,10 +105,18 @@ static enum ptwm_status choose_bins(struct ptwm_float_window *w, bool *fits)
             const size_t m = block - i < PTWM_SAMPLE_BLOCK ? block - i : PTWM_SAMPLE_BLOCK;
             const uint16_t *shift = ptwm_float_shifts_at(w, begin + i);
             ptwm_float_symbols(w->kind, ptwm_float_raw_at(w, begin + i), m, symbols);
-            for (size_t k = 0; k < m; k++)
-                histogram[(symbols[k] - (shift != NULL ? shift[k] : 0u)) & (n_symbols - 1)]++;
+            for (size_t k = 0; k < m && shift != NULL; k++)
+                symbols[k] = (uint16_t)((symbols[k] - shift[k]) & (n_symbols - 1));
+            for (size_t k = 0; k + 1 < m; k += 2) {
+                histogram[symbols[k]]++;
+                odd[symbols[k + 1]]++;
+            }
+            if (m % 2 != 0)
+                histogram[symbols[m - 1]]++;
         }
     }
+    for (uint32_t s = 0; s < n_symbols; s++)
+        histogram[s] += odd[s];
     *fits = ptwm_label_range_bins(&w->bins, histogram, ptwm_float_bits(w->kind));
     return PTWM_OK;
 }

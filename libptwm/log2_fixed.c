@@ -89,6 +89,7 @@ uint64_t ptwm_entropy_fixed(const uint32_t *histogram, uint32_t n_bins)
         total += histogram[i];
     log_total = ptwm_log2_fixed(total);
     for (uint32_t i = 0; i < n_bins; i++)
-        cost += (uint64_t)histogram[i] * (log_total - ptwm_log2_fixed(histogram[i]));
+        if (histogram[i] > 0) /* most are not */
+            cost += (uint64_t)histogram[i] * (log_total - ptwm_log2_fixed(histogram[i]));
     return cost;
 }

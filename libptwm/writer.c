@@ -61,7 +61,7 @@ static enum ptwm_status open_output(struct ptwm_output *output, const struct ptw
     w->compared = w->metadata = w->source = empty;
     w->memory = ptwm_alloc(o->allocator, w->threads, sizeof *w->memory);
     for (unsigned i = 0; w->memory != NULL && i < w->threads; i++)
-        ptwm_encode_memory_init(&w->memory[i], o->allocator);
+        ptwm_encode_memory_take(&w->memory[i], o->allocator);
     ptwm_header_write(header);
     status = w->memory != NULL ? ptwm_output_write(output, header, sizeof header, error)
                                : ptwm_fail(error, PTWM_ERR_MEMORY, "a writer");
@@ -130,8 +130,9 @@ void ptwm_writer_close(struct ptwm_writer *w)
     ptwm_release(w->allocator, w->by_hash, w->by_hash_capacity, sizeof *w->by_hash);
     ptwm_release(w->allocator, w->copied, w->copied_capacity, sizeof *w->copied);
     ptwm_name_index_release(&w->names);
-    for (unsigned i = 0; w->memory != NULL && i < w->threads; i++)
-        ptwm_encode_memory_release(&w->memory[i]);
+    for (unsigned i = w->memory != NULL ? w->threads : 0;
+         i-- > 0;) /* the first one's, the largest, is kept in any case */
+        ptwm_encode_memory_give(&w->memory[i]);
     ptwm_release(w->allocator, w->memory, w->threads, sizeof *w->memory);
     ptwm_bytes_release(&w->compared);
     ptwm_bytes_release(&w->metadata);
