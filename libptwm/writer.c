@@ -10,7 +10,10 @@
 
 #include "codec.h"
 #include "status.h"
+#include "stream_copy.h"
 #include "threads.h"
+
+enum { COPIED_NBYTES = 1 << 20 }; /* of a file in memory, at a time */
 
 /* ------------------------------------------------------------------------------------------------------ opening */
 
@@ -130,8 +133,8 @@ void ptwm_writer_close(struct ptwm_writer *w)
     ptwm_release(w->allocator, w->by_hash, w->by_hash_capacity, sizeof *w->by_hash);
     ptwm_release(w->allocator, w->copied, w->copied_capacity, sizeof *w->copied);
     ptwm_name_index_release(&w->names);
-    for (unsigned i = w->memory != NULL ? w->threads : 0;
-         i-- > 0;) /* the first one's, the largest, is kept in any case */
+    /* The first one's, which is the largest, comes last, and so is kept in any case. */
+    for (unsigned i = w->memory != NULL ? w->threads : 0; i-- > 0;)
         ptwm_encode_memory_give(&w->memory[i]);
     ptwm_release(w->allocator, w->memory, w->threads, sizeof *w->memory);
     ptwm_bytes_release(&w->compared);
@@ -252,4 +255,41 @@ enum ptwm_status ptwm_writer_get_memory(const struct ptwm_writer *w, const void 
     *data = ptwm_output_memory(w->output)->data;
     *data_nbytes = ptwm_output_memory(w->output)->nbytes;
     return PTWM_OK;
+}
+
+struct copying {
+    uint8_t *to;
+    const uint8_t *from;
+    size_t nbytes;
+};
+
+static enum ptwm_status copy_piece(void *context, size_t task, unsigned worker, struct ptwm_error *error)
+{
+    const struct copying *c = context;
+    const size_t begin = task * COPIED_NBYTES,
+                 n = c->nbytes - begin < COPIED_NBYTES ? c->nbytes - begin : COPIED_NBYTES;
+
+    (void)worker;
+    (void)error;
+    ptwm_stream_copy(c->to + begin, c->from + begin, n);
+    return PTWM_OK;
+}
+
+enum ptwm_status ptwm_writer_copy_memory(const struct ptwm_writer *w, void *dst, size_t dst_nbytes)
+{
+    const void *data;
+    size_t nbytes;
+    struct copying copying;
+    enum ptwm_status status = ptwm_writer_get_memory(w, &data, &nbytes);
+
+    if (status != PTWM_OK || dst == NULL)
+        return status != PTWM_OK ? status : PTWM_ERR_ARGUMENT;
+    if (dst_nbytes != nbytes)
+        return PTWM_ERR_RANGE;
+    if (nbytes < COPIED_NBYTES) {
+        memcpy(dst, data, nbytes);
+        return PTWM_OK;
+    }
+    copying = (struct copying){ dst, data, nbytes };
+    return ptwm_parallel_for((size_t)ptwm_ceil_div(nbytes, COPIED_NBYTES), w->threads, copy_piece, &copying, NULL);
 }

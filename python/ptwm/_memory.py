@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptwm._dtypes import Dtype, is_big_endian, numpy_dtype, torch_dtype
@@ -213,7 +214,7 @@ class FreshBytes:
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         try:
-            self._content = bytes(nbytes) if nbytes > self._SMALL else bytearray(nbytes)
+            self._content = _undefined_bytes(nbytes) if nbytes > self._SMALL else bytearray(nbytes)
         except OverflowError as error:
             raise MemoryError(f"cannot allocate {nbytes} bytes") from error
         self.pointer = ffi.from_buffer(self._content)
@@ -221,6 +222,21 @@ class FreshBytes:
     def finish(self) -> bytes:
         """The filled object."""
         return bytes(self._content)
+
+
+@functools.cache
+def _bytes_maker() -> Callable[[None, int], bytes]:
+    import ctypes
+
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_char_p, ctypes.c_ssize_t)
+    return make(("PyBytes_FromStringAndSize", ctypes.pythonapi))
+
+
+def _undefined_bytes(nbytes: int) -> bytes:
+    """Bytes that nobody has set yet. bytes(nbytes) would clear them, which takes as long as copying half as many."""
+    if nbytes > sys.maxsize:  # which ctypes would cut off
+        raise OverflowError(f"{nbytes} bytes are too many")
+    return _bytes_maker()(None, nbytes)
 
 
 # -------------------------------------------------------------------------------------- memory that Python owns

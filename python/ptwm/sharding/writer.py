@@ -15,8 +15,8 @@ from ptwm._callbacks import Callback
 from ptwm._callbacks import sink as callback_sink
 from ptwm._dtypes import logical_shape, resolve
 from ptwm._errors import exception, new_error
-from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, to_bytes, zstd_provider
-from ptwm._memory import Borrowed, is_array, little_endian
+from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, zstd_provider
+from ptwm._memory import Borrowed, FreshBytes, is_array, little_endian
 from ptwm.chains import Chain
 from ptwm.sharding.options import EncodingOptions, Method, check_method
 
@@ -282,9 +282,10 @@ class Writer:
         with self._lock:
             self._check(lib.ptwm_writer_finish(self._open(), error), error)
             self._check(lib.ptwm_writer_get_memory(self._open(), data, nbytes), None)
-            content = to_bytes(data[0], nbytes[0])
+            content = FreshBytes(nbytes[0])
+            self._check(lib.ptwm_writer_copy_memory(self._open(), content.pointer, content.nbytes), None)
             self._release()
-        return content
+        return content.finish()
 
     # ---------------------------------------------------------------------------------------- with the lock held
 
