@@ -39,8 +39,11 @@ void ptwm_float_symbols(enum ptwm_float_kind kind, const uint8_t *raw, size_t n,
  */
 void ptwm_float_bins(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                      uint8_t *bins);
-/* The histogram of n <= PTWM_MAX_COUNTED_UNIT bins. */
-void ptwm_count_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS]);
+/* Adds n bins to a histogram, of PTWM_MAX_COUNTED_UNIT elements at most. */
+void ptwm_add_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS]);
+/* Adds those of n <= 512 elements. */
+void ptwm_float_count(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                      uint16_t histogram[PTWM_N_BINS]);
 /* The labels map[b] of elements whose bins b would be those of ptwm_float_bins; returns the OR of all. */
 uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                           const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels);

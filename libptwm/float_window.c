@@ -31,14 +31,6 @@ static size_t n_units(const struct ptwm_float_window *w)
     return (size_t)ptwm_ceil_div(w->n, w->tail->model.unit);
 }
 
-/* The bins of m elements. */
-static void bins_at(const struct ptwm_float_window *w, uint64_t element, size_t m, uint8_t *bins)
-{
-    for (size_t i = 0; i < m; i += BLOCK)
-        ptwm_float_bins(w->kind, ptwm_float_raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
-                        ptwm_float_shifts_at(w, element + i), bins + i);
-}
-
 /* ------------------------------------------------------------------------------------------------------- shifts */
 
 /* Looks for shifts in a sample of the first window's rows, which takes the memory of the histograms that come later. */
@@ -121,24 +113,34 @@ static enum ptwm_status choose_bins(struct ptwm_float_window *w, bool *fits)
     return PTWM_OK;
 }
 
-/* The histogram of those of a unit's m bins that are in columns of phase 1. Changes the bins. */
-static void count_second(const struct ptwm_float_window *w, uint64_t element, size_t m, uint8_t *bins,
-                         uint16_t histogram[PTWM_N_BINS])
+static void count_unit(const struct ptwm_float_window *w, uint64_t element, size_t m, uint16_t histogram[PTWM_N_BINS])
+{
+    memset(histogram, 0, PTWM_N_BINS * sizeof *histogram);
+    for (size_t i = 0; i < m; i += BLOCK)
+        ptwm_float_count(w->kind, ptwm_float_raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
+                         ptwm_float_shifts_at(w, element + i), histogram);
+}
+
+/* The same of those of a unit's elements that are in columns of phase 1. */
+static void count_second(const struct ptwm_float_window *w, uint64_t element, size_t m, uint16_t histogram[PTWM_N_BINS])
 {
     unsigned n_first = 0; /* elements in columns of phase 0, all of which go to the last bin, and are taken out again */
-    uint8_t phase[BLOCK];
+    uint8_t phase[BLOCK], bins[BLOCK];
 
+    memset(histogram, 0, PTWM_N_BINS * sizeof *histogram);
     for (size_t i = 0; i < m; i += BLOCK) {
         const size_t n = m - i < BLOCK ? m - i : BLOCK;
         uint16_t n_second = 0; /* few bits, so that compilers count many at once */
         ptwm_float_placed_phases(w, element + i, n, phase);
+        ptwm_float_bins(w->kind, ptwm_float_raw_at(w, element + i), n, w->bins.first,
+                        ptwm_float_shifts_at(w, element + i), bins);
         for (size_t k = 0; k < n; k++)
             n_second = (uint16_t)(n_second + phase[k] / PTWM_PHASE);
         for (size_t k = 0; k < n; k++)
-            bins[i + k] |= (uint8_t)(phase[k] / PTWM_PHASE - 1u) & (PTWM_N_BINS - 1);
+            bins[k] |= (uint8_t)(phase[k] / PTWM_PHASE - 1u) & (PTWM_N_BINS - 1);
         n_first += (unsigned)n - n_second;
+        ptwm_add_bins(bins, n, histogram);
     }
-    ptwm_count_bins(bins, m, histogram);
     histogram[PTWM_N_BINS - 1] = (uint16_t)(histogram[PTWM_N_BINS - 1] - n_first);
 }
 
@@ -150,16 +152,14 @@ static enum ptwm_status count_chunk(void *context, size_t task, unsigned worker,
     const size_t n = ptwm_float_chunk_elements(w, chunk), unit = w->tail->model.unit;
     uint16_t *histogram = (uint16_t *)(void *)w->histograms.data + (first - w->first_element) / unit * PTWM_N_BINS;
     const size_t to_second = n_units(w) * PTWM_N_BINS;
-    uint8_t bins[MAX_UNIT];
 
     (void)worker;
     (void)error;
     for (size_t i = 0; i < n; i += unit, histogram += PTWM_N_BINS) {
         const size_t m = n - i < unit ? n - i : unit;
-        bins_at(w, first + i, m, bins);
-        ptwm_count_bins(bins, m, histogram);
+        count_unit(w, first + i, m, histogram);
         if (w->tail->model.phase != NULL)
-            count_second(w, first + i, m, bins, histogram + to_second);
+            count_second(w, first + i, m, histogram + to_second);
     }
     return PTWM_OK;
 }

@@ -94,6 +94,15 @@ static void bins_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, u
              bins + whole);
 }
 
+static void count_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                       uint16_t histogram[PTWM_N_BINS])
+{
+    uint8_t bins[BLOCK];
+
+    bins_neon(kind, raw, n, first, shift, bins);
+    add_bins_c99(bins, n, histogram);
+}
+
 static uint8_t labels_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
                            const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {

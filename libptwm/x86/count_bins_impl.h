@@ -12,15 +12,18 @@ AVX512 INLINE __m512i merge_512(int mask, __m512i a, __m512i b)
 }
 
 /*
- * Bit planes 0 .. 5 of eight vectors of bytes: byte i of plane k has bit k of byte i of vector j as its bit j. Three rounds
- * of exchanges, of single bits, pairs and halves, as in the transposition of an 8 x 8 matrix of bits.
+ * Bit planes 0 .. 5 of up to eight vectors of bytes: byte i of plane k has bit k of byte i of vector j as its bit j.
+ * Three rounds of exchanges, of single bits, pairs and halves, as in the transposition of an 8 x 8 matrix of bits.
  */
-AVX512 INLINE void bit_planes_512(const __m512i v[8], __m512i planes[6])
+AVX512 INLINE void bit_planes_512(const __m512i v[8], unsigned n_vectors, __m512i planes[6])
 {
     __m512i even[4], odd[4], two[4][2];
 
 #pragma GCC unroll 4
     for (unsigned j = 0; j < 4; j++) {
+        even[j] = odd[j] = _mm512_setzero_si512();
+        if (2 * j >= n_vectors)
+            continue;
         even[j] = merge_512(0xaa, _mm512_slli_epi16(v[2 * j + 1], 1), v[2 * j]);
         odd[j] = merge_512(0xaa, v[2 * j + 1], _mm512_srli_epi16(v[2 * j], 1));
     }
@@ -48,10 +51,9 @@ AVX512 INLINE __m512i four_counts(__m512i a, __m512i b, __m512i c, __m512i d)
                                _mm512_packus_epi32(_mm512_popcnt_epi64(c), _mm512_popcnt_epi64(d)));
 }
 
-/* Adds neighbours: eight u16 counts in each 128-bit lane. */
-AVX512 INLINE __m512i eight_counts(__m512i first_four, __m512i second_four)
+/* Adds neighbours: eight u16 counts in each 128-bit lane. one: as u16. */
+AVX512 INLINE __m512i eight_counts(__m512i first_four, __m512i second_four, __m512i one)
 {
-    const __m512i one = _mm512_set1_epi16(1);
     return _mm512_packus_epi32(_mm512_madd_epi16(first_four, one), _mm512_madd_epi16(second_four, one));
 }
 
@@ -61,21 +63,16 @@ AVX512 INLINE __m512i add_lanes(__m512i a, __m512i b)
     return _mm512_add_epi16(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
 }
 
-/*
- * The histogram of up to 512 bins (m of them, a multiple of 64), from their bit planes: a bin's elements are the AND of six
- * planes or their complements. Adds to two vectors of 32 counts.
- */
-AVX512 INLINE void count_512(const uint8_t *bins, size_t m, __m512i *low, __m512i *high)
+/* Adds the histogram of n_vectors vectors of bins, an even number up to eight. */
+AVX512 INLINE void count_vectors_512(const __m512i v[8], unsigned n_vectors, uint16_t histogram[PTWM_N_BINS])
 {
-    __m512i v[8], p[6], inner[8], z[8];
+    __m512i p[6], inner[8], z[8], one = _mm512_set1_epi16(1);
 
-#pragma GCC unroll 8
-    for (unsigned j = 0; j < 8; j++)
-        v[j] = 64 * j < m ? bytes_64(bins + 64 * j) : _mm512_setzero_si512();
-    bit_planes_512(v, p);
-    /* Where there are no elements, they must not count as bin 0. */
-    inner[0] = _mm512_and_si512(_mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x01),
-                                _mm512_set1_epi8((char)((1u << (m / 64)) - 1)));
+    __asm__("" : "+v"(one)); /* compilers make such constants anew each time, which takes as long as a popcount */
+    bit_planes_512(v, n_vectors, p);
+    inner[0] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x01);
+    if (n_vectors < 8) /* where there are no elements, they must not count as bin 0 */
+        inner[0] = _mm512_and_si512(inner[0], _mm512_set1_epi8((char)((1u << n_vectors) - 1)));
     inner[1] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x02);
     inner[2] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x04);
     inner[3] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x08);
@@ -91,7 +88,8 @@ AVX512 INLINE void count_512(const uint8_t *bins, size_t m, __m512i *low, __m512
             z[k] = eight_counts(four_counts(_mm512_and_si512(outer, inner[0]), _mm512_and_si512(outer, inner[1]),      \
                                             _mm512_and_si512(outer, inner[2]), _mm512_and_si512(outer, inner[3])),     \
                                 four_counts(_mm512_and_si512(outer, inner[4]), _mm512_and_si512(outer, inner[5]),      \
-                                            _mm512_and_si512(outer, inner[6]), _mm512_and_si512(outer, inner[7])));    \
+                                            _mm512_and_si512(outer, inner[6]), _mm512_and_si512(outer, inner[7])),     \
+                                one);                                                                                  \
     } while (0)
     OUTER(0);
     OUTER(1);
@@ -102,21 +100,71 @@ AVX512 INLINE void count_512(const uint8_t *bins, size_t m, __m512i *low, __m512
     OUTER(6);
     OUTER(7);
 #undef OUTER
-    *low = _mm512_add_epi16(*low, add_lanes(add_lanes(z[0], z[1]), add_lanes(z[2], z[3])));
-    *high = _mm512_add_epi16(*high, add_lanes(add_lanes(z[4], z[5]), add_lanes(z[6], z[7])));
+    _mm512_storeu_si512(histogram, _mm512_add_epi16(_mm512_loadu_si512(histogram),
+                                                    add_lanes(add_lanes(z[0], z[1]), add_lanes(z[2], z[3]))));
+    _mm512_storeu_si512(histogram + 32, _mm512_add_epi16(_mm512_loadu_si512(histogram + 32),
+                                                         add_lanes(add_lanes(z[4], z[5]), add_lanes(z[6], z[7]))));
 }
 
-AVX512 static void count_avx512(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
+AVX512 static void add_bins_avx512(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
 {
-    __m512i low = _mm512_setzero_si512(), high = low;
-    const size_t whole = n / 64 * 64;
+    size_t i = 0;
+    __m512i v[8];
 
-    for (size_t i = 0; i < whole; i += BLOCK)
-        count_512(bins + i, whole - i < BLOCK ? whole - i : BLOCK, &low, &high);
-    _mm512_storeu_si512(histogram, low);
-    _mm512_storeu_si512(histogram + 32, high);
-    for (size_t i = whole; i < n; i++)
+    for (; n - i >= BLOCK; i += BLOCK) {
+#pragma GCC unroll 8
+        for (unsigned j = 0; j < 8; j++)
+            v[j] = bytes_64(bins + i + 64 * j);
+        count_vectors_512(v, 8, histogram);
+    }
+    for (; n - i >= 128; i += 128) {
+        v[0] = bytes_64(bins + i);
+        v[1] = bytes_64(bins + i + 64);
+        count_vectors_512(v, 2, histogram);
+    }
+    for (; i < n; i++)
         histogram[bins[i]]++;
+}
+
+/* Adds the bins of n_vectors times 64 elements. */
+AVX512 INLINE void count_elements_512(struct step s, const uint8_t *raw, unsigned n_vectors, uint16_t first,
+                                      const uint16_t *shift, uint16_t histogram[PTWM_N_BINS])
+{
+    __m512i v[8];
+
+#pragma GCC unroll 8
+    for (unsigned j = 0; j < n_vectors; j++)
+        v[j] = bins_of_64(s, raw + 64 * j * s.width, first, shift != NULL ? shift + 64 * j : NULL);
+    count_vectors_512(v, n_vectors, histogram);
+}
+
+AVX512 INLINE void count_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                                  uint16_t histogram[PTWM_N_BINS])
+{
+    size_t i = 0;
+
+    if (n == BLOCK)
+        count_elements_512(s, raw, 8, first, shift, histogram);
+    else if (n == 384) /* the rows of many models */
+        count_elements_512(s, raw, 6, first, shift, histogram);
+    else
+        for (; i < n; i += 128)
+            count_elements_512(s, raw + i * s.width, 2, first, shift != NULL ? shift + i : NULL, histogram);
+}
+
+/* As ptwm_float_count. */
+AVX512 static void count_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                                const uint16_t *shift, uint16_t histogram[PTWM_N_BINS])
+{
+    const size_t whole = n / 128 * 128;
+
+    if (shift != NULL)
+        FOR_KIND(kind, count_body_512, raw, whole, first, shift, histogram)
+    else
+        FOR_KIND(kind, count_body_512, raw, whole, first, NULL, histogram)
+    if (n > whole)
+        count_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
+                  histogram);
 }
 
 /* ---------------------------------------------------------------------------------------------------- AVX2 */
@@ -210,13 +258,21 @@ AVX2 INLINE void count_256(const uint8_t *bins, size_t m, uint16_t histogram[PTW
     }
 }
 
-AVX2 static void count_avx2(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
+AVX2 static void add_bins_avx2(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
 {
     const size_t whole = n / 32 * 32;
 
-    memset(histogram, 0, PTWM_N_BINS * sizeof *histogram);
     for (size_t i = 0; i < whole; i += 256)
         count_256(bins + i, whole - i < 256 ? whole - i : 256, histogram);
     for (size_t i = whole; i < n; i++)
         histogram[bins[i]]++;
+}
+
+AVX2 static void count_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                            const uint16_t *shift, uint16_t histogram[PTWM_N_BINS])
+{
+    uint8_t bins[BLOCK];
+
+    bins_avx2(kind, raw, n, first, shift, bins);
+    add_bins_avx2(bins, n, histogram);
 }

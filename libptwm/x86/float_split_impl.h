@@ -58,59 +58,46 @@ AVX512 INLINE __m512i bins_of_32(struct step s, const uint8_t *raw, __m512i firs
     return _mm512_mask_mov_epi16(bin, _mm512_testn_epi16_mask(symbol, symbol), _mm512_set1_epi16(PTWM_ZERO_BIN));
 }
 
-/* Stores 64 bins, or with a map their labels; returns what is stored. */
-AVX512 INLINE __m512i put_64(__m512i bins, const uint8_t *map, uint8_t *to)
+/* Bins of 64 elements of a byte: the shifts come as u16. */
+AVX512 INLINE __m512i bins_of_64_bytes(struct step s, const uint8_t *raw, __m512i first, const uint16_t *shift)
 {
-    if (map != NULL)
-        bins = _mm512_permutexvar_epi8(bins, bytes_64(map));
-    _mm512_storeu_si512(to, bins);
-    return bins;
+    __m512i symbol = _mm512_srli_epi16(bytes_64(raw), s.shift), bin;
+
+    if (shift != NULL) {
+        __m512i own = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi16_epi8(bytes_64(shift))),
+                                         _mm512_cvtepi16_epi8(bytes_64(shift + 32)), 1);
+        symbol = _mm512_sub_epi8(symbol, own);
+    }
+    symbol = _mm512_and_si512(symbol, _mm512_set1_epi8((char)((1u << s.bits) - 1)));
+    bin = _mm512_min_epu8(_mm512_sub_epi8(symbol, first), _mm512_set1_epi8(PTWM_OTHER_BIN));
+    return _mm512_mask_mov_epi8(bin, _mm512_testn_epi8_mask(symbol, symbol), _mm512_set1_epi8(PTWM_ZERO_BIN));
 }
 
-AVX512 INLINE __m512i bins_wide_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                    const uint8_t *map, uint8_t *bins)
+/* Bins of a PAIR_BLOCK. */
+AVX512 INLINE __m512i bins_of_64(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
 {
     const __m512i from = _mm512_set1_epi16((short)first);
-    __m512i any = _mm512_setzero_si512();
+    __m512i a, b;
 
-    for (size_t i = 0; i < n; i += PAIR_BLOCK) {
-        __m512i a = bins_of_32(s, raw + i * s.width, from, shift != NULL ? shift + i : NULL);
-        __m512i b = bins_of_32(s, raw + (i + 32) * s.width, from, shift != NULL ? shift + i + 32 : NULL);
-        any = _mm512_or_si512(any, put_64(_mm512_or_si512(a, _mm512_slli_epi16(b, 8)), map, bins + i));
-    }
-    return any;
+    if (s.width == 1)
+        return bins_of_64_bytes(s, raw, _mm512_set1_epi8((char)first), shift);
+    a = bins_of_32(s, raw, from, shift);
+    b = bins_of_32(s, raw + 32 * s.width, from, shift != NULL ? shift + 32 : NULL);
+    return _mm512_or_si512(a, _mm512_slli_epi16(b, 8));
 }
 
-/* Bytes: the shifts come as u16. */
-AVX512 INLINE __m512i bins_bytes_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                     const uint8_t *map, uint8_t *bins)
-{
-    const __m512i from = _mm512_set1_epi8((char)first), other = _mm512_set1_epi8(PTWM_OTHER_BIN);
-    __m512i any = _mm512_setzero_si512();
-
-    for (size_t i = 0; i < n; i += 64) {
-        __m512i symbol = _mm512_srli_epi16(bytes_64(raw + i), s.shift), bin;
-        if (shift != NULL) {
-            __m512i own = _mm512_inserti64x4(
-                _mm512_castsi256_si512(_mm512_cvtepi16_epi8(bytes_64(shift + i))),
-                _mm512_cvtepi16_epi8(bytes_64(shift + i + 32)), 1);
-            symbol = _mm512_sub_epi8(symbol, own);
-        }
-        symbol = _mm512_and_si512(symbol, _mm512_set1_epi8((char)((1u << s.bits) - 1)));
-        bin = _mm512_min_epu8(_mm512_sub_epi8(symbol, from), other);
-        bin = _mm512_mask_mov_epi8(bin, _mm512_testn_epi8_mask(symbol, symbol), _mm512_set1_epi8(PTWM_ZERO_BIN));
-        any = _mm512_or_si512(any, put_64(bin, map, bins + i));
-    }
-    return any;
-}
-
+/* Bins, or with a map labels; *any is the OR of what is stored. */
 AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                                  const uint8_t *map, uint8_t *bins, __m512i *any)
 {
-    if (s.width == 1)
-        *any = bins_bytes_512(s, raw, n, first, shift, map, bins);
-    else
-        *any = bins_wide_512(s, raw, n, first, shift, map, bins);
+    *any = _mm512_setzero_si512();
+    for (size_t i = 0; i < n; i += PAIR_BLOCK) {
+        __m512i v = bins_of_64(s, raw + i * s.width, first, shift != NULL ? shift + i : NULL);
+        if (map != NULL)
+            v = _mm512_permutexvar_epi8(v, bytes_64(map));
+        _mm512_storeu_si512(bins + i, v);
+        *any = _mm512_or_si512(*any, v);
+    }
 }
 
 AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,

@@ -84,8 +84,14 @@ static void split_kernels(void)
             expected[bin]++;
             any_expected |= map[bin];
         }
-        ptwm_count_bins(bins, n, histogram);
+        memset(histogram, 0, sizeof histogram);
+        ptwm_add_bins(bins, n, histogram);
         CHECK(memcmp(histogram, expected, sizeof expected) == 0);
+        for (size_t i = 0; i < n; i += 512)
+            ptwm_float_count(kind, raw + i * width, n - i < 512 ? n - i : 512, first, k % 2 ? shift + i : NULL,
+                             histogram);
+        for (unsigned b = 0; b < 64; b++)
+            CHECK_EQ(histogram[b], 2 * expected[b]);
         labels = exactly(NULL, n);
         any = ptwm_float_labels(kind, raw, n, first, k % 2 ? shift : NULL, map, labels);
         CHECK_EQ(any, any_expected);
