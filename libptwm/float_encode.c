@@ -47,11 +47,11 @@ static void add_phases(const struct ptwm_float_window *w, uint64_t element, size
     }
 }
 
-/* The labels of m elements by a map of bins, with their phases; returns the OR of all, but for the phases. */
-static uint8_t labels_at(const struct ptwm_float_window *w, uint64_t element, size_t m, const uint8_t map[PTWM_N_BINS],
-                         uint8_t *labels)
+/* The labels of m elements by a map of bins, with their phases; returns whether any is an exception. */
+static bool labels_at(const struct ptwm_float_window *w, uint64_t element, size_t m, const uint8_t map[PTWM_N_BINS],
+                      uint8_t *labels)
 {
-    uint8_t any = 0;
+    bool any = false;
 
     for (size_t i = 0; i < m; i += BLOCK)
         any |= ptwm_float_labels(w->kind, ptwm_float_raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK,
@@ -294,7 +294,7 @@ static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chu
     for (size_t u = (end - 1) / unit + 1; u-- > begin / unit && status == PTWM_OK;) {
         const size_t first = u * unit, m = end - first < unit ? end - first : unit;
         uint8_t *own = labels + (first - begin);
-        if (labels_at(c->w, c->first + first, m, maps[chunk->classes[u]], own) >= PTWM_IS_EXCEPTION)
+        if (labels_at(c->w, c->first + first, m, maps[chunk->classes[u]], own))
             status = list_exceptions(c, own, first, m);
     }
     return status;

@@ -145,7 +145,7 @@ static void count_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, u
     add_bins_c99(bins, n, histogram);
 }
 
-static uint8_t map_c99(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
+static bool map_c99(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
 {
     uint8_t any = 0;
 
@@ -153,11 +153,11 @@ static uint8_t map_c99(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
         bins[i] = map[bins[i]];
         any |= bins[i];
     }
-    return any;
+    return any > 127;
 }
 
-static uint8_t labels_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
-                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+static bool labels_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                       const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
     bins_c99(kind, raw, n, first, shift, labels);
     return map_c99(labels, n, map);
@@ -230,8 +230,8 @@ void ptwm_float_count(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, u
     SELECT(count, kind, raw, n, first, shift, histogram);
 }
 
-uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
-                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+bool ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                       const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
     return SELECT(labels, kind, raw, n, first, shift, map, labels);
 }

@@ -44,9 +44,9 @@ void ptwm_add_bins(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS
 /* Adds those of n <= 512 elements. */
 void ptwm_float_count(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                       uint16_t histogram[PTWM_N_BINS]);
-/* The labels map[b] of elements whose bins b would be those of ptwm_float_bins; returns the OR of all. */
-uint8_t ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
-                          const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels);
+/* The labels map[b] of elements whose bins b would be those of ptwm_float_bins; returns whether any is above 127. */
+bool ptwm_float_labels(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                       const uint8_t map[PTWM_N_BINS], uint8_t *labels);
 
 /* Packs the rests of n elements into ptwm_rest_nbytes(n, rest_bits) bytes. */
 void ptwm_float_rests(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint8_t *packed);

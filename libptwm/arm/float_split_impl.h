@@ -103,23 +103,20 @@ static void count_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, 
     add_bins_c99(bins, n, histogram);
 }
 
-static uint8_t labels_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
-                           const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+static bool labels_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                        const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
     const size_t whole = n / PAIR_BLOCK * PAIR_BLOCK;
     uint8x16_t any;
-    uint8x8_t half;
+    bool rest;
 
     if (shift != NULL)
         FOR_KIND(kind, bins_body_neon, raw, whole, first, shift, map, labels, &any)
     else
         FOR_KIND(kind, bins_body_neon, raw, whole, first, NULL, map, labels, &any)
-    half = vorr_u8(vget_low_u8(any), vget_high_u8(any));
-    half = vorr_u8(half, vext_u8(half, half, 4));
-    half = vorr_u8(half, vext_u8(half, half, 2));
-    half = vorr_u8(half, vext_u8(half, half, 1));
-    return (uint8_t)(vget_lane_u8(half, 0) | labels_c99(kind, raw + whole * steps[kind].width, n - whole, first,
-                                                        shift != NULL ? shift + whole : NULL, map, labels + whole));
+    rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
+                      map, labels + whole);
+    return vmaxvq_u8(any) > 127 || rest;
 }
 
 /* The plain loop, which compilers vectorise. */

@@ -116,21 +116,11 @@ AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, si
                  bins + whole);
 }
 
-/* The OR of all bytes. */
-AVX512 INLINE uint8_t folded_512(__m512i v)
-{
-    uint64_t folded = (uint64_t)_mm512_reduce_or_epi64(v);
-
-    folded |= folded >> 32;
-    folded |= folded >> 16;
-    return (uint8_t)(folded | folded >> 8);
-}
-
-AVX512 static uint8_t labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
-                                    const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+AVX512 static bool labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                                 const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
     const size_t whole = n / PAIR_BLOCK * PAIR_BLOCK;
-    unsigned rest = 0;
+    bool rest = false;
     __m512i any;
 
     if (shift != NULL)
@@ -140,7 +130,7 @@ AVX512 static uint8_t labels_avx512(enum ptwm_float_kind kind, const uint8_t *ra
     if (n > whole)
         rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
                           map, labels + whole);
-    return (uint8_t)(folded_512(any) | rest);
+    return _mm512_movepi8_mask(any) != 0 || rest;
 }
 
 /* ------------------------------------------------------------------------------------------------ AVX-512: rests */
@@ -361,11 +351,10 @@ AVX2 static void bins_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t
 /* ----------------------------------------------------------------------------------------------- AVX2: mapping */
 
 /* A look-up of 64 entries by four of 16: each takes the bytes whose bits 4 and 5 are its number. */
-AVX2 static uint8_t map_avx2(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
+AVX2 static bool map_avx2(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_BINS])
 {
     const size_t whole = n / 32 * 32;
     __m256i table[4], any = _mm256_setzero_si256();
-    uint64_t folded;
 
     for (unsigned k = 0; k < 4; k++)
         table[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(map + 16 * k)));
@@ -381,16 +370,13 @@ AVX2 static uint8_t map_avx2(uint8_t *bins, size_t n, const uint8_t map[PTWM_N_B
         any = _mm256_or_si256(any, label);
         store_32(bins + i, label);
     }
-    folded = (uint64_t)(_mm256_extract_epi64(any, 0) | _mm256_extract_epi64(any, 1) | _mm256_extract_epi64(any, 2) |
-                        _mm256_extract_epi64(any, 3));
-    folded |= folded >> 32;
-    folded |= folded >> 16;
-    folded |= folded >> 8;
-    return (uint8_t)(folded | (n > whole ? map_c99(bins + whole, n - whole, map) : 0u));
+    if (n > whole && map_c99(bins + whole, n - whole, map))
+        return true;
+    return _mm256_movemask_epi8(any) != 0;
 }
 
-AVX2 static uint8_t labels_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
-                                const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
+AVX2 static bool labels_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
+                             const uint16_t *shift, const uint8_t map[PTWM_N_BINS], uint8_t *labels)
 {
     bins_avx2(kind, raw, n, first, shift, labels);
     return map_avx2(labels, n, map);

@@ -56,7 +56,8 @@ static void split_kernels(void)
         const uint32_t mask = (1u << bits) - 1;
         struct ptwm_parsed_chain chain;
         enum ptwm_float_kind kind;
-        uint8_t *raw = exactly(NULL, n * width), *bins = exactly(NULL, n), *labels, map[64], any = 0, any_expected = 0;
+        uint8_t *raw = exactly(NULL, n * width), *bins = exactly(NULL, n), *labels, map[64], any_expected = 0;
+        bool any;
         uint16_t *shift = exactly(NULL, 2 * n), *symbols = exactly(NULL, 2 * n), histogram[64], expected[64] = { 0 };
         const uint16_t first = (uint16_t)(bits <= 6 ? 1 : 1 + below(400) % (mask - 62));
 
@@ -94,7 +95,7 @@ static void split_kernels(void)
             CHECK_EQ(histogram[b], 2 * expected[b]);
         labels = exactly(NULL, n);
         any = ptwm_float_labels(kind, raw, n, first, k % 2 ? shift : NULL, map, labels);
-        CHECK_EQ(any, any_expected);
+        CHECK_EQ(any, any_expected > 127);
         for (size_t i = 0; i < n; i++)
             if (labels[i] != map[bins[i]]) {
                 CHECK_EQ(labels[i], map[bins[i]]);
