@@ -11,7 +11,6 @@ enum {
     RATE_BITS = 10, /* one word in 2^RATE_BITS is looked up */
     CHOSEN = 0x155, /* whose hash has these bits; not 0, which is the hash of 0 */
     TABLE_BITS = 12,
-    PIECE = 1 << 13,            /* words that are hashed and looked at in turn: 64 KiB */
     MIN_WORDS = 16 << RATE_BITS /* for fewer than these the full table of a careful look is cheap enough */
 };
 
@@ -107,63 +106,81 @@ static bool is_repetitive_with_care(const uint8_t *data, size_t n_words)
     return seen.n_again > seen.n_chosen / 8;
 }
 
-/* Adds the bytes to the hash too, if there is one, piece by piece, so that memory is read once. */
-static bool chunk_is_repetitive(const uint8_t *data, size_t nbytes, struct ptwm_xxh3 *hash)
+/* Whether a chunk of n_words words is repetitive, of which the first whole ones have been looked at. */
+static bool judge(struct seen *seen, const uint8_t *data, size_t n_words, size_t whole)
 {
-    const size_t n_words = nbytes / 8, whole = n_words / BLOCK * BLOCK;
-    struct seen seen;
-    size_t expected;
+    const size_t expected = (whole - seen->n_zero) >> RATE_BITS;
 
-    if (n_words < MIN_WORDS) {
-        if (hash != NULL)
-            ptwm_xxh3_update(hash, data, nbytes);
-        return is_repetitive_with_care(data, n_words);
-    }
-    memset(&seen, 0, sizeof seen);
-    for (size_t i = 0; i < whole; i += PIECE) {
-        const size_t n = whole - i < PIECE ? whole - i : PIECE;
-        if (hash != NULL)
-            ptwm_xxh3_update(hash, data + 8 * i, 8 * n);
-        look(data + 8 * i, n, &seen);
-    }
-    if (hash != NULL)
-        ptwm_xxh3_update(hash, data + 8 * whole, nbytes - 8 * whole);
-    expected = (whole - seen.n_zero) >> RATE_BITS;
     /*
      * A few different words, none of which happens to be chosen, would escape; they make themselves felt in the number.
      */
-    if (seen.n_chosen < expected / 2 || expected < 16)
+    if (whole == 0 || seen->n_chosen < expected / 2 || expected < 16)
         return is_repetitive_with_care(data, n_words);
-    seen.n_chosen += seen.n_zero >> RATE_BITS;
-    seen.n_again += seen.n_zero >> RATE_BITS;
-    return seen.n_again > seen.n_chosen / 8;
+    seen->n_chosen += seen->n_zero >> RATE_BITS;
+    seen->n_again += seen->n_zero >> RATE_BITS;
+    return seen->n_again > seen->n_chosen / 8;
 }
 
-static bool any_chunk_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes, struct ptwm_xxh3 *hash)
-{
-    bool is = false;
+/* A walk through the data, chunk by chunk. */
+struct walk {
+    const uint8_t *data;
+    uint64_t nbytes, chunk_nbytes;
+    uint64_t chunk;     /* where that begins through which it goes */
+    uint64_t looked;    /* how far it has looked */
+    bool is_repetitive; /* one chunk was, and the walk is over */
+    struct seen seen;
+};
 
-    for (uint64_t i = 0; i < nbytes && !is; i += chunk_nbytes) {
-        const size_t n = (size_t)(nbytes - i < chunk_nbytes ? nbytes - i : chunk_nbytes);
-        is = chunk_is_repetitive(data + i, n, hash);
-        if (is && hash != NULL)
-            ptwm_xxh3_update(hash, data + i + n, (size_t)(nbytes - i) - n);
+/* Goes on until end. */
+static void walk_to(struct walk *w, uint64_t end)
+{
+    while (!w->is_repetitive && w->chunk < end) {
+        const size_t n = (size_t)(w->nbytes - w->chunk < w->chunk_nbytes ? w->nbytes - w->chunk : w->chunk_nbytes);
+        const size_t n_words = n / 8, whole = n_words < MIN_WORDS ? 0 : n_words / BLOCK * BLOCK;
+        const uint64_t last = w->chunk + 8 * (uint64_t)whole < end ? w->chunk + 8 * (uint64_t)whole : end;
+
+        if (w->looked < last) {
+            const size_t n_looked = (size_t)((last - w->looked) / (8 * BLOCK) * BLOCK);
+            look(w->data + w->looked, n_looked, &w->seen);
+            w->looked += 8 * n_looked;
+        }
+        if (end < w->chunk + n)
+            return;
+        w->is_repetitive = judge(&w->seen, w->data + w->chunk, n_words, whole);
+        w->chunk += n;
+        w->looked = w->chunk;
+        memset(&w->seen, 0, sizeof w->seen);
     }
-    return is;
+}
+
+static void begin_walk(struct walk *w, const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes)
+{
+    memset(w, 0, sizeof *w);
+    w->data = data;
+    w->nbytes = nbytes;
+    w->chunk_nbytes = chunk_nbytes;
+}
+
+static void walk_on(void *context, const uint8_t *piece, size_t nbytes)
+{
+    struct walk *w = context;
+    walk_to(w, (uint64_t)(piece - w->data) + nbytes);
 }
 
 bool ptwm_is_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes)
 {
-    return any_chunk_is_repetitive(data, nbytes, chunk_nbytes, NULL);
+    struct walk w;
+
+    begin_walk(&w, data, nbytes, chunk_nbytes);
+    walk_to(&w, nbytes);
+    return w.is_repetitive;
 }
 
 bool ptwm_hash_repetitive(const uint8_t *data, uint64_t nbytes, uint64_t chunk_nbytes, uint64_t *hash)
 {
-    struct ptwm_xxh3 state;
-    bool is;
+    struct walk w;
 
-    ptwm_xxh3_init(&state);
-    is = any_chunk_is_repetitive(data, nbytes, chunk_nbytes, &state);
-    *hash = ptwm_xxh3_digest(&state);
-    return is;
+    begin_walk(&w, data, nbytes, chunk_nbytes);
+    *hash = ptwm_xxh3_64_visit(data, (size_t)nbytes, walk_on, &w);
+    return w.is_repetitive;
 }

@@ -26,6 +26,7 @@
 
 #define STRIPE_NBYTES 64u
 #define STRIPES_PER_BLOCK 16u /* (192 - 64) / 8: the secret advances by 8 bytes a stripe */
+#define BLOCKS_PER_VISIT 4u   /* 4 KiB stay in the first cache */
 #define SHORT_MAX_NBYTES 240u
 
 static const uint8_t secret[192] = {
@@ -264,6 +265,30 @@ uint64_t ptwm_xxh3_64(const void *data, size_t nbytes)
     /* The stripe that holds the last byte is not added here, even if it is whole. */
     accumulate_blocks(acc, 0, p, (nbytes - 1) / STRIPE_NBYTES);
     return finish(acc, p + nbytes - STRIPE_NBYTES, nbytes);
+}
+
+uint64_t ptwm_xxh3_64_visit(const void *data, size_t nbytes, ptwm_xxh3_visit_fn visit, void *context)
+{
+    const uint8_t *p = data;
+    size_t n_stripes, n_blocks;
+    uint64_t acc[8];
+
+    if (nbytes <= SHORT_MAX_NBYTES) {
+        visit(context, p, nbytes);
+        return hash_short(p, nbytes);
+    }
+    memcpy(acc, initial_acc, sizeof acc);
+    n_stripes = (nbytes - 1) / STRIPE_NBYTES;
+    for (n_blocks = n_stripes / STRIPES_PER_BLOCK; n_blocks > 0;) {
+        const size_t n = n_blocks < BLOCKS_PER_VISIT ? n_blocks : BLOCKS_PER_VISIT;
+        add_blocks(acc, p, n);
+        visit(context, p, n * STRIPES_PER_BLOCK * STRIPE_NBYTES);
+        p += n * STRIPES_PER_BLOCK * STRIPE_NBYTES;
+        n_blocks -= n;
+    }
+    accumulate(acc, p, secret, n_stripes % STRIPES_PER_BLOCK);
+    visit(context, p, nbytes - (size_t)(p - (const uint8_t *)data));
+    return finish(acc, (const uint8_t *)data + nbytes - STRIPE_NBYTES, nbytes);
 }
 
 /* -------------------------------------------------------------------------------------------------- streams */

@@ -16,7 +16,15 @@ struct ptwm_xxh3 {
     uint64_t total_nbytes;
 };
 
-/* ptwm_xxh3_64 of ptwm.h hashes memory at once. */
+/*
+ * ptwm_xxh3_64 of ptwm.h, which hashes memory at once; and the same for who has to look at the data too: visit gets all
+ * of it, in order, a few KiB at a time, while they are in the first cache. So the processor fetches what comes next
+ * meanwhile.
+ */
+typedef void (*ptwm_xxh3_visit_fn)(void *context, const uint8_t *piece, size_t nbytes);
+uint64_t ptwm_xxh3_64_visit(const void *data, size_t nbytes, ptwm_xxh3_visit_fn visit, void *context);
+
+/* Over a stream. */
 void ptwm_xxh3_init(struct ptwm_xxh3 *state);
 void ptwm_xxh3_update(struct ptwm_xxh3 *state, const void *data, size_t nbytes);
 /* The hash of all that was given so far; more may follow. */

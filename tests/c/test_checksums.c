@@ -277,6 +277,33 @@ static void stream_in_pieces(const uint8_t *p, size_t n, size_t max_piece, uint6
     }
 }
 
+/* What has been visited, one piece behind the other. */
+struct visited {
+    const uint8_t *next;
+    size_t nbytes, most;
+};
+
+static void visit(void *context, const uint8_t *piece, size_t nbytes)
+{
+    struct visited *v = context;
+    CHECK(piece == v->next);
+    v->next += nbytes;
+    v->nbytes += nbytes;
+    v->most = nbytes > v->most ? nbytes : v->most;
+}
+
+static void test_xxh3_visits_all(void)
+{
+    for (size_t n = 0; n < 70000; n += n < 300 ? 1 : n % 1024 == 0 ? 1 : n % 1024 == 1 ? 1022 : 1) {
+        uint8_t *p = make_pattern(n, n);
+        struct visited v = { p, 0, 0 };
+        CHECK_EQ(ptwm_xxh3_64_visit(p, n, visit, &v), ptwm_xxh3_64(p, n));
+        CHECK_EQ(v.nbytes, n);
+        CHECK(v.most <= 4096);
+        free(p);
+    }
+}
+
 static void test_xxh3_stream(void)
 {
     uint64_t seed = 1;
@@ -320,6 +347,7 @@ int main(void)
     RUN(test_xxh3_short);
     RUN(test_xxh3_long);
     RUN(test_xxh3_alignments);
+    RUN(test_xxh3_visits_all);
     RUN(test_xxh3_stream);
     RUN(test_xxh3_stream_splits);
     CHECK_EXIT();
