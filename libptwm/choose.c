@@ -8,6 +8,7 @@
 #include "plane.h"
 #include "rest.h"
 #include "status.h"
+#include "symbol_set.h"
 #include "trim.h"
 #include "window.h"
 
@@ -89,11 +90,10 @@ enum ptwm_status ptwm_plan_tail(const struct ptwm_encode_spec *spec, const struc
 /* What the bytes of a plane would take with the best codec of bytes, or as they are. */
 static uint64_t bytes_cost(const uint8_t *plane, size_t nbytes)
 {
-    uint32_t histogram[256] = { 0 };
+    uint32_t histogram[256];
     uint64_t rans, huffman, coded;
 
-    for (size_t i = 0; i < nbytes; i++)
-        histogram[plane[i]]++;
+    ptwm_count_bytes(plane, nbytes, histogram);
     rans = ptwm_rans_estimate(histogram, nbytes);
     huffman = ptwm_huffman_estimate(histogram, nbytes);
     coded = huffman < rans ? huffman : rans;

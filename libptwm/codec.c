@@ -69,6 +69,15 @@ void ptwm_count_quarters(const uint8_t *src, size_t n, uint32_t histograms[4][25
     }
 }
 
+void ptwm_count_bytes(const uint8_t *src, size_t n, uint32_t histogram[256])
+{
+    uint32_t quarters[4][256];
+
+    ptwm_count_quarters(src, n, quarters);
+    for (unsigned v = 0; v < 256; v++)
+        histogram[v] = quarters[0][v] + quarters[1][v] + quarters[2][v] + quarters[3][v];
+}
+
 void ptwm_symbol_set_from_histogram(struct ptwm_symbol_set *set, const uint32_t histogram[256])
 {
     set->n = 0;

@@ -91,15 +91,6 @@ static bool is_constant(const struct attempt *a)
     return a->raw_nbytes == n || memcmp(a->raw, a->raw + n, a->raw_nbytes - n) == 0;
 }
 
-static void byte_histogram(const uint8_t *bytes, size_t n, uint32_t histogram[256])
-{
-    uint32_t quarters[4][256];
-
-    ptwm_count_quarters(bytes, n, quarters);
-    for (unsigned v = 0; v < 256; v++)
-        histogram[v] = quarters[0][v] + quarters[1][v] + quarters[2][v] + quarters[3][v];
-}
-
 static enum ptwm_status out_of_memory(const struct attempt *a)
 {
     return ptwm_fail(a->error, PTWM_ERR_MEMORY, "encoding a plane of %zu bytes", a->raw_nbytes);
@@ -191,7 +182,7 @@ static enum ptwm_status put_bytes(struct attempt *a, struct ptwm_plane_record *r
     uint32_t histogram[256];
     uint64_t huffman, rans;
 
-    byte_histogram(a->raw, a->raw_nbytes, histogram);
+    ptwm_count_bytes(a->raw, a->raw_nbytes, histogram);
     huffman = ptwm_huffman_estimate(histogram, a->raw_nbytes);
     rans = ptwm_rans_estimate(histogram, a->raw_nbytes);
     if (huffman >= a->raw_nbytes && rans >= a->raw_nbytes)

@@ -14,12 +14,13 @@ enum {
     MIN_PROBED_NBYTES = 8 << 10,
     PIECES = 16,
     MAX_PIECE_NBYTES = 64 << 10,
-    PIECE_SHARE = 64,          /* a piece is so small a part at most */
-    PIECE_GRANULE = 24,        /* a multiple of 1, 2, 3, 4 and 8 */
-    SLOW_WAY_SHARE = 2000,     /* what a way that decodes slowly has to gain at least, of the size */
-    ZSTD_MARGIN = 16,          /* how well its part in small floats is estimated: to one part in so many */
-    ZSTD_SHARE = 1000,         /* what zstd has to gain at least, of the size */
-    TRIVIAL_SHARE = 256,       /* data that shrinks to so small a part has larger chunks */
+    PIECE_SHARE = 64,      /* a piece is so small a part at most */
+    PIECE_GRANULE = 24,    /* a multiple of 1, 2, 3, 4 and 8 */
+    SLOW_WAY_SHARE = 2000, /* what a way that decodes slowly has to gain at least, of the size */
+    TABLES_NBYTES = 128,   /* what tables of a few labels save over those of 32 */
+    ZSTD_MARGIN = 16,      /* how well its part in small floats is estimated: to one part in so many */
+    ZSTD_SHARE = 1000,     /* what zstd has to gain at least, of the size */
+    TRIVIAL_SHARE = 256,   /* data that shrinks to so small a part has larger chunks */
     TRIVIAL_CHUNK_NBYTES = 16 << 20
 };
 
@@ -108,6 +109,24 @@ static bool has_planes_of_bytes(const struct ptwm_encode_spec *spec, const struc
 }
 
 /*
+ * Whether a chain's labels are those of an earlier chain, which decodes fast, less some of their bits. Without those
+ * they say no more; only their tables are shorter.
+ */
+static bool is_coarser(const struct ptwm_encode_spec *spec, size_t chain)
+{
+    const struct ptwm_step *label = spec->chains[chain].label;
+
+    for (size_t i = 0; i < chain && label != NULL && ptwm_float_kind_of(&spec->chains[chain]) == PTWM_FLOAT_NONE; i++) {
+        const struct ptwm_step *finer = spec->chains[i].label;
+        if (ptwm_float_kind_of(&spec->chains[i]) != PTWM_FLOAT_NONE && spec->chains[chain].n_steps == 1 &&
+            finer->width == label->width && finer->shift + finer->bits == label->shift + label->bits &&
+            finer->bits > label->bits && 1u << finer->bits <= PTWM_MAX_LABELS)
+            return true;
+    }
+    return false;
+}
+
+/*
  * Finds the way whose result is the smallest, by that measure; nothing if there is only one. nbytes: of all the data, of
  * which spec may have pieces. With PTWM_ZSTD_ON_BYTES best is what there is without zstd, and only ways that this may change
  * are measured.
@@ -131,6 +150,8 @@ static enum ptwm_status find_best_way(const struct ptwm_encode_spec *spec, uint6
         if (spec->method == PTWM_METHOD_MICROSCALE && !spec->chains_are_callers && !ptwm_chain_is_promising(spec, chain))
             continue;
         if (zstd == PTWM_ZSTD_ON_BYTES && !has_planes_of_bytes(spec, chain, variant.no_labels))
+            continue;
+        if (measure == estimate_chain && nbytes / SLOW_WAY_SHARE >= TABLES_NBYTES && is_coarser(spec, i / 2))
             continue;
         status = measure(&variant, chain, zstd, &result, error);
         /* What decodes several times as slowly has to be better by more than estimates are exact. */

@@ -20,6 +20,8 @@ struct ptwm_symbol_set {
  * n < 2^32.
  */
 void ptwm_count_quarters(const uint8_t *src, size_t n, uint32_t histograms[4][256]);
+/* The same of them all. */
+void ptwm_count_bytes(const uint8_t *src, size_t n, uint32_t histogram[256]);
 
 void ptwm_symbol_set_from_histogram(struct ptwm_symbol_set *set, const uint32_t histogram[256]);
 /* Stores a set that is not empty; returns its length. */
