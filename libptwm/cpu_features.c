@@ -14,7 +14,7 @@ static const struct {
     { "avx512", PTWM_CPU_AVX512 }, { "neon", PTWM_CPU_NEON },
 };
 
-static unsigned selected; /* atomic: an enum ptwm_cpu_level, or 0 before the first question */
+unsigned ptwm_cpu_selected;
 
 #if defined(PTWM_X86)
 #include <cpuid.h>
@@ -98,18 +98,15 @@ static enum ptwm_cpu_level level_of(const char *name)
     return (enum ptwm_cpu_level)0;
 }
 
-enum ptwm_cpu_level ptwm_cpu_level(void)
+enum ptwm_cpu_level ptwm_cpu_find_level(void)
 {
-    unsigned level = __atomic_load_n(&selected, __ATOMIC_RELAXED);
+    const char *wanted = getenv("PTWM_CPU");
+    enum ptwm_cpu_level level = wanted != NULL ? level_of(wanted) : (enum ptwm_cpu_level)0;
 
-    if (level == 0) {
-        const char *wanted = getenv("PTWM_CPU");
-        level = wanted != NULL ? level_of(wanted) : 0;
-        if (level == 0)
-            level = best_level();
-        __atomic_store_n(&selected, level, __ATOMIC_RELAXED);
-    }
-    return (enum ptwm_cpu_level)level;
+    if (level == 0)
+        level = best_level();
+    __atomic_store_n(&ptwm_cpu_selected, (unsigned)level, __ATOMIC_RELAXED);
+    return level;
 }
 
 enum ptwm_status ptwm_cpu_select(const char *name)
@@ -118,7 +115,7 @@ enum ptwm_status ptwm_cpu_select(const char *name)
 
     if (level == 0)
         return PTWM_ERR_ARGUMENT;
-    __atomic_store_n(&selected, (unsigned)level, __ATOMIC_RELAXED);
+    __atomic_store_n(&ptwm_cpu_selected, (unsigned)level, __ATOMIC_RELAXED);
     return PTWM_OK;
 }
 

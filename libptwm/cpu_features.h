@@ -22,7 +22,16 @@ enum ptwm_cpu_level {
     PTWM_CPU_NEON = 5    /* aarch64: Advanced SIMD and CRC32 */
 };
 
+/* An enum ptwm_cpu_level, or 0 before the first question. */
+extern unsigned ptwm_cpu_selected; /* atomic */
+/* Finds the level and sets that. */
+enum ptwm_cpu_level ptwm_cpu_find_level(void);
+
 /* The level to use: the machine's, or what PTWM_CPU or ptwm_cpu_select lowered it to. */
-enum ptwm_cpu_level ptwm_cpu_level(void);
+static inline enum ptwm_cpu_level ptwm_cpu_level(void)
+{
+    const unsigned level = __atomic_load_n(&ptwm_cpu_selected, __ATOMIC_RELAXED);
+    return level != 0 ? (enum ptwm_cpu_level)level : ptwm_cpu_find_level();
+}
 
 #endif
