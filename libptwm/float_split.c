@@ -75,13 +75,17 @@ static inline uint8_t bin_of(struct step s, const uint8_t *raw, size_t i, uint32
 static inline void bins_of(struct step s, const uint8_t *raw, size_t n, uint32_t first, const uint16_t *shift,
                            uint8_t *bins)
 {
+    uint8_t block[PAIR_BLOCK]; /* as the elements are: so compilers vectorise both loops */
     size_t i = 0;
 
-    for (; i + PAIR_BLOCK <= n && s.width > 1; i += PAIR_BLOCK)
+    for (; i + PAIR_BLOCK <= n && s.width > 1; i += PAIR_BLOCK) {
+        for (size_t j = 0; j < PAIR_BLOCK; j++)
+            block[j] = bin_of(s, raw, i + j, first, shift);
         for (size_t j = 0; j < PAIR_BLOCK / 2; j++) {
-            bins[i + 2 * j] = bin_of(s, raw, i + j, first, shift);
-            bins[i + 2 * j + 1] = bin_of(s, raw, i + PAIR_BLOCK / 2 + j, first, shift);
+            bins[i + 2 * j] = block[j];
+            bins[i + 2 * j + 1] = block[PAIR_BLOCK / 2 + j];
         }
+    }
     for (; i < n; i++)
         bins[i] = bin_of(s, raw, i, first, shift);
 }

@@ -266,9 +266,11 @@ static inline uint8_t *encode_run(const struct ptwm_class_encoder *class, unsign
     for (unsigned i = 0; i < LANES; i++)
         whole[i] = load_state(states, i);
     for (size_t i = n; i > 0; i -= LANES)
-        for (unsigned lane = LANES; lane-- > 0;)
-            words =
-                encode_label(class, labels[i - LANES + ptwm_label_place(lane, LANES, 2)] & mask, &whole[lane], words);
+        for (unsigned quarter = LANES / 32; quarter-- > 0;) {
+            const uint8_t *own = labels + i - LANES + quarter / 2 * PTWM_PAIR_BLOCK + quarter % 2;
+            for (unsigned k = 32; k-- > 0;)
+                words = encode_label(class, own[2 * k] & mask, &whole[32 * quarter + k], words);
+        }
     for (unsigned i = 0; i < LANES; i++)
         store_state(states, i, whole[i]);
     return words;

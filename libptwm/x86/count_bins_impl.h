@@ -106,23 +106,30 @@ AVX512 INLINE void count_vectors_512(const __m512i v[8], unsigned n_vectors, uin
                                                          add_lanes(add_lanes(z[4], z[5]), add_lanes(z[6], z[7]))));
 }
 
+/* Adds n_vectors times 64 bins. */
+AVX512 INLINE void add_vectors_512(const uint8_t *bins, unsigned n_vectors, uint16_t histogram[PTWM_N_BINS])
+{
+    __m512i v[8];
+
+#pragma GCC unroll 8
+    for (unsigned j = 0; j < n_vectors; j++)
+        v[j] = bytes_64(bins + 64 * j);
+    count_vectors_512(v, n_vectors, histogram);
+}
+
 AVX512 static void add_bins_avx512(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
 {
     size_t i = 0;
-    __m512i v[8];
 
-    for (; n - i >= BLOCK; i += BLOCK) {
-#pragma GCC unroll 8
-        for (unsigned j = 0; j < 8; j++)
-            v[j] = bytes_64(bins + i + 64 * j);
-        count_vectors_512(v, 8, histogram);
+    for (; n - i >= BLOCK; i += BLOCK)
+        add_vectors_512(bins + i, 8, histogram);
+    switch ((n - i) / 128) {
+    case 3: add_vectors_512(bins + i, 6, histogram); break;
+    case 2: add_vectors_512(bins + i, 4, histogram); break;
+    case 1: add_vectors_512(bins + i, 2, histogram); break;
+    default: break;
     }
-    for (; n - i >= 128; i += 128) {
-        v[0] = bytes_64(bins + i);
-        v[1] = bytes_64(bins + i + 64);
-        count_vectors_512(v, 2, histogram);
-    }
-    for (; i < n; i++)
+    for (i += (n - i) / 128 * 128; i < n; i++)
         histogram[bins[i]]++;
 }
 
@@ -141,15 +148,17 @@ AVX512 INLINE void count_elements_512(struct step s, const uint8_t *raw, unsigne
 AVX512 INLINE void count_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                                   uint16_t histogram[PTWM_N_BINS])
 {
-    size_t i = 0;
+    uint8_t bins[BLOCK];
+    __m512i any;
 
-    if (n == BLOCK)
+    if (n == BLOCK) {
         count_elements_512(s, raw, 8, first, shift, histogram);
-    else if (n == 384) /* the rows of many models */
+    } else if (n == 384) { /* the rows of many models */
         count_elements_512(s, raw, 6, first, shift, histogram);
-    else
-        for (; i < n; i += 128)
-            count_elements_512(s, raw + i * s.width, 2, first, shift != NULL ? shift + i : NULL, histogram);
+    } else {
+        bins_body_512(s, raw, n, first, shift, NULL, bins, &any);
+        add_bins_avx512(bins, n, histogram);
+    }
 }
 
 /* As ptwm_float_count. */
