@@ -148,9 +148,7 @@ static void build_class(struct ptwm_class_encoder *class, uint32_t n_labels, con
     struct piece pieces[2 * PTWM_MAX_LABELS];
     uint32_t slot = 0, n;
 
-    /* All but the inverse, which the pieces fill. */
-    memset(class, 0, offsetof(struct ptwm_class_encoder, inverse));
-    memset(class->inverse + PTWM_N_SLOTS, 0, sizeof class->inverse - PTWM_N_SLOTS * sizeof class->inverse[0]);
+    memset(class, 0, offsetof(struct ptwm_class_encoder, inverse)); /* that is filled later, if at all */
     class->most_frequent = 0;
     for (uint32_t i = 0; i < n_labels; i++) {
         struct ptwm_label_coder *label = &class->labels[i];
@@ -163,33 +161,22 @@ static void build_class(struct ptwm_class_encoder *class, uint32_t n_labels, con
         set_divisor(&class->divisors, i, label->frequency, slots_before + label->first_slot);
     }
     n = list_pieces(frequency, pieces);
+    fill_cells(class, pieces, n);
+}
+
+static void build_inverse(struct ptwm_class_encoder *class, const uint16_t frequency[PTWM_MAX_LABELS])
+{
+    struct piece pieces[2 * PTWM_MAX_LABELS];
+    const uint32_t n = list_pieces(frequency, pieces);
+
     for (uint32_t i = 0; i < n; i++)
         fill_inverse(class, &pieces[i]);
-    fill_cells(class, pieces, n);
+    memset(class->inverse + PTWM_N_SLOTS, 0, sizeof class->inverse - PTWM_N_SLOTS * sizeof class->inverse[0]);
 }
 
 static uint32_t n_encoders(const struct ptwm_label_encoder *encoder)
 {
     return encoder->n_classes * encoder->n_phases;
-}
-
-enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
-                                         const struct ptwm_label_set *set, bool has_phases)
-{
-    encoder->allocator = allocator;
-    encoder->n_classes = set->n_classes;
-    encoder->n_phases = has_phases ? 2 : 1;
-    encoder->by_class = ptwm_alloc(allocator, n_encoders(encoder), sizeof *encoder->by_class);
-    if (encoder->by_class == NULL)
-        return PTWM_ERR_MEMORY;
-    for (uint32_t c = 0; c < set->n_classes; c++) {
-        const struct ptwm_label_table *table = &set->classes[c];
-        struct ptwm_class_encoder *class = &encoder->by_class[encoder->n_phases * c];
-        build_class(&class[0], table->n_labels, table->frequency, 0);
-        if (has_phases)
-            build_class(&class[1], table->n_labels, table->second, 1);
-    }
-    return PTWM_OK;
 }
 
 void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder)
@@ -212,12 +199,23 @@ static inline void store_state(struct ptwm_label_states *states, size_t lane, ui
     states->high[lane] = (uint16_t)(state >> 16);
 }
 
+/* The low half of the state for a label's rank, by the pieces. */
+static uint32_t invert_by_pieces(const struct ptwm_pieces *p, uint32_t label, uint32_t rank)
+{
+    const uint32_t cell = p->first_cell[label] + rank / PTWM_PIECE_CELL_RANKS;
+    uint32_t piece = p->first_piece[cell];
+
+    for (unsigned l = 0; l < PTWM_PIECE_LIMITS; l++)
+        piece += rank % PTWM_PIECE_CELL_RANKS / 4 > p->limits[l][cell];
+    return (rank * PTWM_MAX_LABELS + p->place[piece]) & 0xffff;
+}
+
 /*
  * Codes one label on a lane, by the class's tables of the label's phase. There is room for a word before words, so that
  * the store that does not count stays inside.
  */
-static inline uint8_t *encode_label(const struct ptwm_class_encoder *phases, uint32_t label, uint32_t *state,
-                                    uint8_t *words)
+static inline uint8_t *encode_label(const struct ptwm_class_encoder *phases, bool has_inverse, uint32_t label,
+                                    uint32_t *state, uint8_t *words)
 {
     const struct ptwm_class_encoder *class = &phases[label / PTWM_PHASE % 2];
     const struct ptwm_label_coder *coder = &class->labels[label & PTWM_LABEL_MASK];
@@ -228,6 +226,10 @@ static inline uint8_t *encode_label(const struct ptwm_class_encoder *phases, uin
     x >>= 16 * emits;
     quotient = (uint32_t)((uint64_t)(x >> 3) * coder->reciprocal >> coder->shift);
     rank = x - quotient * coder->frequency;
+    if (!has_inverse) {
+        *state = (quotient << 16) + invert_by_pieces(&class->pieces, label & PTWM_LABEL_MASK, rank);
+        return words;
+    }
     *state = (quotient << 16) + class->inverse[coder->first_slot + rank / PTWM_FREQUENCY_GRANULE] +
              rank % PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS;
     return words;
@@ -249,7 +251,7 @@ static void encode_group(struct ptwm_label_coding *coding, const struct ptwm_cla
     for (uint32_t lane = n_lanes; lane-- > 0;)
         if (label[lane] != NO_LABEL) {
             uint32_t state = load_state(&coding->states, lane);
-            coding->words = encode_label(class, label[lane], &state, coding->words);
+            coding->words = encode_label(class, coding->encoder->has_inverses, label[lane], &state, coding->words);
             store_state(&coding->states, lane, state);
         }
 }
@@ -269,7 +271,7 @@ static inline uint8_t *encode_run(const struct ptwm_class_encoder *class, unsign
         for (unsigned quarter = LANES / 32; quarter-- > 0;) {
             const uint8_t *own = labels + i - LANES + quarter / 2 * PTWM_PAIR_BLOCK + quarter % 2;
             for (unsigned k = 32; k-- > 0;)
-                words = encode_label(class, own[2 * k] & mask, &whole[32 * quarter + k], words);
+                words = encode_label(class, true, own[2 * k] & mask, &whole[32 * quarter + k], words);
         }
     for (unsigned i = 0; i < LANES; i++)
         store_state(states, i, whole[i]);
@@ -295,21 +297,59 @@ static uint8_t *encode_phased_run_c99(const struct ptwm_class_encoder *class, co
 #include "arm/label_encode_impl.h"
 #endif
 
-typedef uint8_t *(*encode_run_fn)(const struct ptwm_class_encoder *, const uint8_t *, size_t,
-                                  struct ptwm_label_states *, uint8_t *);
-
-static encode_run_fn select_encode_run(bool has_phases)
+/* Chooses the way to code runs. n_limits: of the class that has the most. */
+static void select_encode_run(struct ptwm_label_encoder *encoder, unsigned n_limits)
 {
+    const bool has_phases = encoder->n_phases == 2;
+
+    encoder->has_inverses = true;
 #if defined(PTWM_X86)
-    if (ptwm_cpu_level() == PTWM_CPU_AVX512)
-        return has_phases ? encode_phased_run_avx512 : encode_run_avx512;
-    if (ptwm_cpu_level() == PTWM_CPU_AVX2)
-        return has_phases ? encode_phased_run_avx2 : encode_run_avx2;
+    if (ptwm_cpu_level() == PTWM_CPU_AVX512) {
+        encoder->has_inverses = n_limits > PTWM_PIECE_LIMITS;
+        encoder->encode_run = has_phases ? encode_phased_run_avx512 : encode_run_avx512;
+        return;
+    }
+    if (ptwm_cpu_level() == PTWM_CPU_AVX2) {
+        encoder->encode_run = has_phases ? encode_phased_run_avx2 : encode_run_avx2;
+        return;
+    }
 #elif defined(PTWM_ARM)
-    if (ptwm_cpu_level() == PTWM_CPU_NEON)
-        return has_phases ? encode_phased_run_neon : encode_run_neon;
+    if (ptwm_cpu_level() == PTWM_CPU_NEON) {
+        encoder->encode_run = has_phases ? encode_phased_run_neon : encode_run_neon;
+        return;
+    }
 #endif
-    return has_phases ? encode_phased_run_c99 : encode_run_c99;
+    (void)n_limits;
+    encoder->encode_run = has_phases ? encode_phased_run_c99 : encode_run_c99;
+}
+
+enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
+                                         const struct ptwm_label_set *set, bool has_phases)
+{
+    unsigned n_limits = 0;
+
+    encoder->allocator = allocator;
+    encoder->n_classes = set->n_classes;
+    encoder->n_phases = has_phases ? 2 : 1;
+    encoder->by_class = ptwm_alloc(allocator, n_encoders(encoder), sizeof *encoder->by_class);
+    if (encoder->by_class == NULL)
+        return PTWM_ERR_MEMORY;
+    for (uint32_t c = 0; c < set->n_classes; c++) {
+        const struct ptwm_label_table *table = &set->classes[c];
+        struct ptwm_class_encoder *class = &encoder->by_class[encoder->n_phases * c];
+        build_class(&class[0], table -> n_labels, table -> frequency, 0);
+        if (has_phases)
+            build_class(&class[1], table -> n_labels, table -> second, 1);
+    }
+    for (uint32_t i = 0; i < n_encoders(encoder); i++)
+        if (encoder->by_class[i].pieces.n_limits > n_limits)
+            n_limits = encoder->by_class[i].pieces.n_limits;
+    select_encode_run(encoder, n_limits);
+    for (uint32_t i = 0; i < n_encoders(encoder) && encoder->has_inverses; i++) {
+        const struct ptwm_label_table *table = &set->classes[i / encoder->n_phases];
+        build_inverse(&encoder->by_class[i], i % encoder->n_phases == 0 ? table->frequency : table->second);
+    }
+    return PTWM_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------- chunks */
@@ -341,7 +381,6 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
 {
     const struct ptwm_label_chunk *chunk = coding->chunk;
     const uint32_t n_lanes = ptwm_label_n_lanes(chunk->n, chunk->unit);
-    const encode_run_fn encode_class_run = select_encode_run(coding->encoder->n_phases == 2);
 
     while (end > begin) {
         const size_t unit = (end - 1) / chunk->unit, first = unit * chunk->unit;
@@ -355,14 +394,14 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
             while (end-- > first) {
                 const uint8_t label = own[ptwm_label_place(end - first, n, chunk->width)];
                 uint32_t state = load_state(&coding->states, end % n_lanes);
-                coding->words = encode_label(class, label, &state, coding->words);
+                coding->words = encode_label(class, coding->encoder->has_inverses, label, &state, coding->words);
                 store_state(&coding->states, end % n_lanes, state);
             }
             end++;
         } else if (n_lanes == LANES && m == LANES) {
             if (coding->fetched != NULL)
                 fetch(coding, (end - first) * chunk->width);
-            coding->words = encode_class_run(class, own, end - first, &coding->states, coding->words);
+            coding->words = coding->encoder->encode_run(class, own, end - first, &coding->states, coding->words);
             end = first;
         } else {
             encode_group(coding, class, n_lanes, own, n, end - m - first, end - first);

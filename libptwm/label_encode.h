@@ -73,14 +73,20 @@ struct ptwm_class_encoder {
     uint8_t most_frequent; /* label, which exceptions are coded as */
 };
 
+struct ptwm_label_states;
+
 struct ptwm_label_encoder {
     const struct ptwm_allocator *allocator;
     uint32_t n_classes;
     uint32_t n_phases;                   /* 1 or 2 */
     struct ptwm_class_encoder *by_class; /* n_phases for each class */
+    bool has_inverses;                   /* else there are the pieces alone */
+    /* Codes n labels of a class, a multiple of PTWM_MAX_LANES; words end at words, where they begin is returned. */
+    uint8_t *(*encode_run)(const struct ptwm_class_encoder *class, const uint8_t *labels, size_t n,
+                           struct ptwm_label_states *states, uint8_t *words);
 };
 
-/* Begin with { 0 }. The set is not needed any more afterwards. PTWM_ERR_MEMORY. */
+/* Begin with { 0 }; it is for the processor of now. The set is not needed any more afterwards. PTWM_ERR_MEMORY. */
 enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
                                          const struct ptwm_label_set *set, bool has_phases);
 void ptwm_label_encoder_release(struct ptwm_label_encoder *encoder);

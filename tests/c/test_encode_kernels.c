@@ -520,7 +520,6 @@ static void label_coding(void)
         const size_t unit = 128 * (1 + below(4)), n = 16384 + below(3000), n_units = n / unit + 1;
         uint8_t *labels = exactly(n), *classes = exactly(n_units), *room = exactly(2 * n);
         const struct ptwm_label_chunk chunk = { n, 2, (uint32_t)unit, 0, classes };
-        struct ptwm_label_encoder encoder = { 0 };
         struct ptwm_label_set set;
         struct file first = { NULL, 0 };
         const bool phased = k % 3 == 2;
@@ -534,22 +533,24 @@ static void label_coding(void)
             classes[u] = (uint8_t)below(set.n_classes);
             random_labels(&set.classes[classes[u]], phased, labels + u * unit, m);
         }
-        CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set, phased), PTWM_OK);
-        for (uint32_t z = 0; !phased && z < set.n_classes; z++) {
-            const unsigned n_limits = encoder.by_class[z].pieces.n_limits;
-            few_limits = few_limits || n_limits <= 2;
-            some_limits = some_limits || (n_limits > 2 && n_limits <= PTWM_PIECE_LIMITS);
-            many_limits = many_limits || n_limits > PTWM_PIECE_LIMITS;
-        }
         for (unsigned l = 0; l < N_LEVELS; l++) {
+            struct ptwm_label_encoder encoder = { 0 };
             struct ptwm_label_coding coding;
             struct file file;
             if (!select_level(l))
                 continue;
+            CHECK_EQ(ptwm_label_encoder_init(&encoder, &ptwm_default_allocator, &set, phased), PTWM_OK);
+            for (uint32_t z = 0; !phased && z < set.n_classes; z++) {
+                const unsigned n_limits = encoder.by_class[z].pieces.n_limits;
+                few_limits = few_limits || n_limits <= 2;
+                some_limits = some_limits || (n_limits > 2 && n_limits <= PTWM_PIECE_LIMITS);
+                many_limits = many_limits || n_limits > PTWM_PIECE_LIMITS;
+            }
             ptwm_label_begin(&coding, &encoder, &chunk, NULL, room);
             ptwm_label_code(&coding, labels, 0, n);
             file.data = exactly(ptwm_label_end_bound(&coding, 0));
             file.nbytes = ptwm_label_end(&coding, 0, NULL, 0, file.data);
+            ptwm_label_encoder_release(&encoder);
             if (first.data == NULL) {
                 first = file;
                 continue;
@@ -558,7 +559,6 @@ static void label_coding(void)
             CHECK(file.nbytes == first.nbytes && memcmp(file.data, first.data, first.nbytes) == 0);
             free(file.data);
         }
-        ptwm_label_encoder_release(&encoder);
         free(first.data);
         free(labels);
         free(classes);
