@@ -81,13 +81,18 @@ static uint32_t list_pieces(const uint16_t frequency[PTWM_MAX_LABELS], struct pi
     return n;
 }
 
-static void fill_inverse(struct ptwm_class_encoder *class, const struct piece *piece)
+static void fill_inverse(struct ptwm_class_encoder *class, const struct piece *pieces, uint32_t n_pieces)
 {
-    uint16_t *slots = class->inverse + class->labels[piece->label].first_slot + piece->rank / PTWM_FREQUENCY_GRANULE;
-    const uint32_t first = piece->begin * PTWM_MAX_LABELS + piece->bucket, n = piece->n / PTWM_FREQUENCY_GRANULE;
+    for (uint32_t k = 0; k < n_pieces; k++) {
+        const struct piece *piece = &pieces[k];
+        uint16_t *slots =
+            class->inverse + class->labels[piece->label].first_slot + piece->rank / PTWM_FREQUENCY_GRANULE;
+        const uint32_t first = piece->begin * PTWM_MAX_LABELS + piece->bucket, n = piece->n / PTWM_FREQUENCY_GRANULE;
 
-    for (uint32_t i = 0; i < n; i++)
-        slots[i] = (uint16_t)(first + i * (PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS));
+        for (uint32_t i = 0; i < n; i++)
+            slots[i] = (uint16_t)(first + i * (PTWM_FREQUENCY_GRANULE * PTWM_MAX_LABELS));
+    }
+    memset(class->inverse + PTWM_N_SLOTS, 0, sizeof class->inverse - PTWM_N_SLOTS * sizeof class->inverse[0]);
 }
 
 /* Fills the cells; pieces are as list_pieces makes them. */
@@ -142,13 +147,13 @@ static void set_divisor(struct ptwm_label_divisors *d, uint32_t label, uint32_t 
 }
 
 static void build_class(struct ptwm_class_encoder *class, uint32_t n_labels, const uint16_t frequency[PTWM_MAX_LABELS],
-                        uint32_t phase)
+                        uint32_t phase, bool has_inverse)
 {
     const uint32_t slots_before = phase * (uint32_t)(sizeof *class / sizeof class->inverse[0]);
     struct piece pieces[2 * PTWM_MAX_LABELS];
     uint32_t slot = 0, n;
 
-    memset(class, 0, offsetof(struct ptwm_class_encoder, inverse)); /* that is filled later, if at all */
+    memset(class, 0, offsetof(struct ptwm_class_encoder, inverse)); /* that is filled, if at all, from the pieces */
     class->most_frequent = 0;
     for (uint32_t i = 0; i < n_labels; i++) {
         struct ptwm_label_coder *label = &class->labels[i];
@@ -162,16 +167,8 @@ static void build_class(struct ptwm_class_encoder *class, uint32_t n_labels, con
     }
     n = list_pieces(frequency, pieces);
     fill_cells(class, pieces, n);
-}
-
-static void build_inverse(struct ptwm_class_encoder *class, const uint16_t frequency[PTWM_MAX_LABELS])
-{
-    struct piece pieces[2 * PTWM_MAX_LABELS];
-    const uint32_t n = list_pieces(frequency, pieces);
-
-    for (uint32_t i = 0; i < n; i++)
-        fill_inverse(class, &pieces[i]);
-    memset(class->inverse + PTWM_N_SLOTS, 0, sizeof class->inverse - PTWM_N_SLOTS * sizeof class->inverse[0]);
+    if (has_inverse)
+        fill_inverse(class, pieces, n);
 }
 
 static uint32_t n_encoders(const struct ptwm_label_encoder *encoder)
@@ -297,15 +294,15 @@ static uint8_t *encode_phased_run_c99(const struct ptwm_class_encoder *class, co
 #include "arm/label_encode_impl.h"
 #endif
 
-/* Chooses the way to code runs. n_limits: of the class that has the most. */
-static void select_encode_run(struct ptwm_label_encoder *encoder, unsigned n_limits)
+/* Chooses the way to code runs, and whether it takes inverses; if not, classes of many pieces may still need them. */
+static void select_encode_run(struct ptwm_label_encoder *encoder)
 {
     const bool has_phases = encoder->n_phases == 2;
 
     encoder->has_inverses = true;
 #if defined(PTWM_X86)
     if (ptwm_cpu_level() == PTWM_CPU_AVX512) {
-        encoder->has_inverses = n_limits > PTWM_PIECE_LIMITS;
+        encoder->has_inverses = false;
         encoder->encode_run = has_phases ? encode_phased_run_avx512 : encode_run_avx512;
         return;
     }
@@ -319,35 +316,37 @@ static void select_encode_run(struct ptwm_label_encoder *encoder, unsigned n_lim
         return;
     }
 #endif
-    (void)n_limits;
     encoder->encode_run = has_phases ? encode_phased_run_c99 : encode_run_c99;
+}
+
+/* Builds all classes; returns whether any has more pieces than kernels without inverses can do. */
+static bool build_classes(struct ptwm_label_encoder *encoder, const struct ptwm_label_set *set)
+{
+    bool is_too_much = false;
+
+    for (uint32_t i = 0; i < n_encoders(encoder); i++) {
+        const uint32_t phase = i % encoder->n_phases;
+        const struct ptwm_label_table *table = &set->classes[i / encoder->n_phases];
+        build_class(&encoder->by_class[i], table->n_labels, phase == 0 ? table->frequency : table->second, phase,
+                    encoder->has_inverses);
+        is_too_much = is_too_much || encoder->by_class[i].pieces.n_limits > PTWM_PIECE_LIMITS;
+    }
+    return is_too_much;
 }
 
 enum ptwm_status ptwm_label_encoder_init(struct ptwm_label_encoder *encoder, const struct ptwm_allocator *allocator,
                                          const struct ptwm_label_set *set, bool has_phases)
 {
-    unsigned n_limits = 0;
-
     encoder->allocator = allocator;
     encoder->n_classes = set->n_classes;
     encoder->n_phases = has_phases ? 2 : 1;
     encoder->by_class = ptwm_alloc(allocator, n_encoders(encoder), sizeof *encoder->by_class);
     if (encoder->by_class == NULL)
         return PTWM_ERR_MEMORY;
-    for (uint32_t c = 0; c < set->n_classes; c++) {
-        const struct ptwm_label_table *table = &set->classes[c];
-        struct ptwm_class_encoder *class = &encoder->by_class[encoder->n_phases * c];
-        build_class(&class[0], table -> n_labels, table -> frequency, 0);
-        if (has_phases)
-            build_class(&class[1], table -> n_labels, table -> second, 1);
-    }
-    for (uint32_t i = 0; i < n_encoders(encoder); i++)
-        if (encoder->by_class[i].pieces.n_limits > n_limits)
-            n_limits = encoder->by_class[i].pieces.n_limits;
-    select_encode_run(encoder, n_limits);
-    for (uint32_t i = 0; i < n_encoders(encoder) && encoder->has_inverses; i++) {
-        const struct ptwm_label_table *table = &set->classes[i / encoder->n_phases];
-        build_inverse(&encoder->by_class[i], i % encoder->n_phases == 0 ? table->frequency : table->second);
+    select_encode_run(encoder);
+    if (build_classes(encoder, set) && !encoder->has_inverses) { /* rare */
+        encoder->has_inverses = true;
+        (void)build_classes(encoder, set);
     }
     return PTWM_OK;
 }

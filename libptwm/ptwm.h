@@ -504,6 +504,8 @@ PTWM_API enum ptwm_status ptwm_writer_open_memory(const struct ptwm_writer_optio
                                                   struct ptwm_error *error);
 /*
  * Releases a writer. If it is not finished, the file is abandoned and its temporary file removed. writer may be NULL.
+ * Without an allocator, up to 16 MiB of what each of two encoding threads had stay with the library for the next
+ * writer.
  */
 PTWM_API void ptwm_writer_close(struct ptwm_writer *writer);
 
@@ -570,8 +572,8 @@ PTWM_API enum ptwm_status ptwm_writer_finish(struct ptwm_writer *writer, struct 
 PTWM_API enum ptwm_status ptwm_writer_get_memory(const struct ptwm_writer *writer, const void **data,
                                                  size_t *data_nbytes);
 /*
- * Copies that file to dst, on as many threads as the writer has; faster than memcpy where the file is larger than the
- * caches. PTWM_ERR_RANGE if dst_nbytes is not the file's length, PTWM_ERR_STATE as above.
+ * Copies that file to dst, on as many threads as the writer has; on x86-64 past the caches, which suits large files.
+ * PTWM_ERR_RANGE if dst_nbytes is not the file's length, PTWM_ERR_STATE as above.
  */
 PTWM_API enum ptwm_status ptwm_writer_copy_memory(const struct ptwm_writer *writer, void *dst, size_t dst_nbytes);
 

@@ -116,11 +116,14 @@ static bool is_coarser(const struct ptwm_encode_spec *spec, size_t chain)
 {
     const struct ptwm_step *label = spec->chains[chain].label;
 
-    for (size_t i = 0; i < chain && label != NULL && ptwm_float_kind_of(&spec->chains[chain]) == PTWM_FLOAT_NONE; i++) {
+    if (label == NULL || spec->chains[chain].n_steps != 1 ||
+        ptwm_float_kind_of(&spec->chains[chain]) != PTWM_FLOAT_NONE)
+        return false;
+    for (size_t i = 0; i < chain; i++) {
         const struct ptwm_step *finer = spec->chains[i].label;
-        if (ptwm_float_kind_of(&spec->chains[i]) != PTWM_FLOAT_NONE && spec->chains[chain].n_steps == 1 &&
-            finer->width == label->width && finer->shift + finer->bits == label->shift + label->bits &&
-            finer->bits > label->bits && 1u << finer->bits <= PTWM_MAX_LABELS)
+        if (ptwm_float_kind_of(&spec->chains[i]) != PTWM_FLOAT_NONE && finer->width == label->width &&
+            finer->shift + finer->bits == label->shift + label->bits && finer->bits > label->bits &&
+            1u << finer->bits <= PTWM_MAX_LABELS)
             return true;
     }
     return false;

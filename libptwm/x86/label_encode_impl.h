@@ -110,8 +110,7 @@ AVX512 INLINE uint8_t *divide_128(const struct tables_512 *t, bool has_phases, c
     return words;
 }
 
-/* The low halves of 32 states from their labels and ranks, with the large table: for classes whose pieces are too many.
- */
+/* The low halves of 32 states from their labels and ranks, with the large table, for classes of too many pieces. */
 AVX512 INLINE __m512i invert_32(const struct ptwm_class_encoder *class, const struct tables_512 *t, bool has_phases,
                                 __m512i label, __m512i rank)
 {
@@ -258,7 +257,7 @@ AVX512 static uint8_t *encode_run_avx512(const struct ptwm_class_encoder *class,
     case 1: return encode_run_512(class, 1, labels, n, states, words);
     case 2: return encode_run_512(class, 2, labels, n, states, words);
     case 3: return encode_run_512(class, 3, labels, n, states, words);
-    case 4: return encode_run_512(class, 4, labels, n, states, words);
+    case PTWM_PIECE_LIMITS: return encode_run_512(class, PTWM_PIECE_LIMITS, labels, n, states, words);
     default: return encode_run_gather_512(class, false, labels, n, states, words);
     }
 }

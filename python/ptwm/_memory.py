@@ -233,7 +233,7 @@ def _bytes_maker() -> Callable[[None, int], bytes]:
 
 
 def _undefined_bytes(nbytes: int) -> bytes:
-    """Bytes that nobody has set yet. bytes(nbytes) would clear them, which takes as long as copying half as many."""
+    """Bytes that nobody has set yet: bytes(nbytes) would clear them first."""
     if nbytes > sys.maxsize:  # which ctypes would cut off
         raise OverflowError(f"{nbytes} bytes are too many")
     return _bytes_maker()(None, nbytes)
