@@ -77,32 +77,115 @@ static struct ptwm_bytes *stored_at(const struct encoding *e, size_t slot)
     return &e->spec->memory[slot / 2].stored[slot % 2];
 }
 
-static enum ptwm_status encode_chunk(void *context, size_t task, size_t slot, unsigned worker, struct ptwm_error *error)
+static enum ptwm_status encode_chunk_into(struct encoding *e, uint64_t chunk, unsigned worker,
+                                          struct ptwm_bytes *stored, struct ptwm_error *error)
 {
-    struct encoding *e = context;
-    const uint64_t chunk = first_chunk(e) + task;
     struct ptwm_plane_record *records = ptwm_tail_chunk_planes(&e->tail, chunk);
-    struct ptwm_bytes *stored = stored_at(e, slot);
 
-    stored->nbytes = 0;
     if (e->is_fast)
         return ptwm_float_encode_chunk(&e->fast, chunk, &e->spec->memory[worker].scratch, stored, records, error);
     return encode_planes(e, chunk, stored, records, error);
 }
 
-/* Writes and places a chunk. */
-static enum ptwm_status write_chunk(void *context, size_t task, size_t slot, struct ptwm_error *error)
+static enum ptwm_status encode_chunk(void *context, size_t task, size_t slot, unsigned worker, struct ptwm_error *error)
+{
+    struct encoding *e = context;
+    struct ptwm_bytes *stored = stored_at(e, slot);
+
+    stored->nbytes = 0;
+    if (e->is_fast && ptwm_bytes_reserve(stored, ptwm_float_chunk_nbytes(&e->fast)) != PTWM_OK)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "a chunk");
+    return encode_chunk_into(e, first_chunk(e) + task, worker, stored, error);
+}
+
+/* Moves on to where a chunk is to begin. */
+static enum ptwm_status pad_chunk(struct encoding *e, struct ptwm_error *error)
 {
     static const uint8_t zeros[PTWM_SEGMENT_ALIGNMENT];
-    struct encoding *e = context;
-    const struct ptwm_bytes *stored = stored_at(e, slot);
     const uint64_t begin = ptwm_chunk_position(e->position, e->tail.segment.flags);
     enum ptwm_status status = ptwm_output_write(e->output, zeros, (size_t)(begin - e->position), error);
 
+    e->position = begin;
+    return status;
+}
+
+/* Notes that a chunk is where the output has come to. */
+static void place_chunk(struct encoding *e, uint64_t chunk, size_t nbytes)
+{
+    e->tail.chunk_offset[chunk] = e->position;
+    e->position += nbytes;
+}
+
+static enum ptwm_status write_chunk(void *context, size_t task, size_t slot, struct ptwm_error *error)
+{
+    struct encoding *e = context;
+    const struct ptwm_bytes *stored = stored_at(e, slot);
+    enum ptwm_status status = pad_chunk(e, error);
+
     if (status == PTWM_OK)
         status = ptwm_output_write(e->output, stored->data, stored->nbytes, error);
-    e->tail.chunk_offset[first_chunk(e) + task] = begin;
-    e->position = begin + stored->nbytes;
+    place_chunk(e, first_chunk(e) + task, stored->nbytes);
+    return status;
+}
+
+/* Memory of the output's that is not to be released where it was too little. */
+struct room {
+    const struct ptwm_allocator *other; /* for what it is replaced by */
+    const uint8_t *data;
+};
+
+static void *room_alloc(void *context, size_t nbytes)
+{
+    const struct room *room = context;
+    return room->other->alloc(room->other->context, nbytes);
+}
+
+static void room_release(void *context, void *pointer, size_t nbytes)
+{
+    const struct room *room = context;
+    if (pointer != room->data)
+        room->other->release(room->other->context, pointer, nbytes);
+}
+
+/* Encodes a chunk where it is to lie, in nbytes bytes of the output's. */
+static enum ptwm_status encode_in_room(struct encoding *e, uint64_t chunk, uint8_t *data, size_t nbytes,
+                                       struct ptwm_error *error)
+{
+    struct room room = { e->spec->context->allocator, data };
+    const struct ptwm_allocator allocator = { room_alloc, room_release, &room };
+    struct ptwm_bytes stored = { &allocator, data, 0, nbytes };
+    enum ptwm_status status = encode_chunk_into(e, chunk, 0, &stored, error);
+
+    if (status == PTWM_OK && stored.data == data)
+        ptwm_output_advance(e->output, stored.nbytes);
+    else if (status == PTWM_OK)
+        status = ptwm_output_write(e->output, stored.data, stored.nbytes, error);
+    place_chunk(e, chunk, stored.nbytes);
+    ptwm_bytes_release(&stored);
+    return status;
+}
+
+/* A thread alone writes each chunk while it is in the cache, or encodes it in place if the output is memory. */
+static enum ptwm_status encode_in_turn(struct encoding *e, uint64_t n, struct ptwm_error *error)
+{
+    enum ptwm_status status = PTWM_OK;
+
+    for (size_t i = 0; i < n && status == PTWM_OK; i++) {
+        size_t room_nbytes = 0;
+        uint8_t *room = NULL;
+
+        status = pad_chunk(e, error);
+        if (status == PTWM_OK && e->is_fast)
+            room = ptwm_output_room(e->output, ptwm_float_chunk_nbytes(&e->fast), &room_nbytes);
+        if (room != NULL) {
+            status = encode_in_room(e, first_chunk(e) + i, room, room_nbytes, error);
+            continue;
+        }
+        if (status == PTWM_OK)
+            status = encode_chunk(e, i, 0, 0, error);
+        if (status == PTWM_OK)
+            status = write_chunk(e, i, 0, error);
+    }
     return status;
 }
 
@@ -146,8 +229,7 @@ static enum ptwm_status begin_segment(struct encoding *e, struct ptwm_error *err
 static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_error *error)
 {
     const uint64_t step = ptwm_window_max_chunks(&e->tail);
-    /* A thread alone writes each chunk while it is in the cache. */
-    const size_t n_slots = e->spec->threads > 1 ? 2 * (size_t)e->spec->threads : 1;
+    const unsigned threads = e->spec->threads;
     enum ptwm_status status = PTWM_OK;
 
     for (uint64_t i = 0; i < e->tail.n_chunks && status == PTWM_OK; i += step) {
@@ -160,7 +242,9 @@ static enum ptwm_status encode_windows(struct encoding *e, struct ptwm_error *er
         if (status == PTWM_OK && i == 0)
             status = begin_segment(e, error);
         if (status == PTWM_OK)
-            status = ptwm_parallel_in_order((size_t)n, n_slots, e->spec->threads, encode_chunk, write_chunk, e, error);
+            status = threads > 1 ? ptwm_parallel_in_order((size_t)n, 2 * (size_t)threads, threads, encode_chunk,
+                                                          write_chunk, e, error)
+                                 : encode_in_turn(e, n, error);
     }
     return status;
 }

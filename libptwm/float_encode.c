@@ -12,6 +12,13 @@ enum {
 
 /* ------------------------------------------------------------------------------------------------------- access */
 
+/* What is made room for at once for n elements' planes; few take more. */
+static uint64_t usual_nbytes(const struct ptwm_float_window *w, size_t n)
+{
+    const uint64_t lows_nbytes = 2 * (uint64_t)ptwm_float_n_low(w->kind) * n;
+    return lows_nbytes + ptwm_rest_nbytes(n, ptwm_float_rest_bits(w->kind)) + 3 * (uint64_t)n + 1024;
+}
+
 /*
  * The elements of the tensor's largest chunk, or of a chunk of the usual size if that is more: memory for so many
  * serves all tensors, so that its pages are fresh only once.
@@ -301,11 +308,32 @@ static enum ptwm_status make_labels(struct chunk *c, const struct ptwm_label_chu
 }
 
 /*
+ * Tells coding, of labels begin .. end - 1, what is gone through after it: the elements before them and their rests, or
+ * where the symbol plane will lie, of which the words so far show about how long it is.
+ */
+static void announce(const struct chunk *c, const uint8_t *rests, size_t begin, size_t end,
+                     struct ptwm_label_coding *coding)
+{
+    const size_t rest_bits = ptwm_float_rest_bits(c->w->kind), width = ptwm_float_width(c->w->kind);
+    const size_t words_nbytes = (size_t)(coding->words_end - coding->words);
+    struct ptwm_upcoming *next = coding->upcoming;
+
+    next[0] = next[1] = (struct ptwm_upcoming){ NULL, 0 };
+    if (begin > 0) {
+        next[0] = (struct ptwm_upcoming){ c->raw + begin * width, 8 * width };
+        next[1] = (struct ptwm_upcoming){ rests + begin / 8 * rest_bits, rest_bits };
+    } else if (words_nbytes > 0) {
+        next[0] = (struct ptwm_upcoming){ rests + c->n / 8 * rest_bits + words_nbytes, 8 * words_nbytes / end };
+    }
+}
+
+/*
  * Packs the rests, but for those that are carried, and codes the labels, some units at a time, from the chunk's end.
  */
 static enum ptwm_status code_elements(struct chunk *c, const struct first_rests *carried, struct ptwm_label_coding *coding)
 {
     const size_t step = coded_elements(coding->chunk->unit), rest_bits = ptwm_float_rest_bits(c->w->kind);
+    const size_t width = ptwm_float_width(c->w->kind);
     uint8_t maps[PTWM_MAX_CLASSES][PTWM_N_BINS], *rests = c->stored->data + c->stored->nbytes;
     enum ptwm_status status = PTWM_OK;
 
@@ -316,10 +344,10 @@ static enum ptwm_status code_elements(struct chunk *c, const struct first_rests 
     for (size_t end = c->n; end > 0 && status == PTWM_OK;) {
         const size_t begin = (end - 1) / step * step;
         const size_t from = begin > 0 ? begin : carried->n_elements;
-        ptwm_float_rests(c->w->kind, c->raw + from * ptwm_float_width(c->w->kind), end - from,
+        ptwm_float_rests(c->w->kind, c->raw + from * width, end - from,
                          rests + from / 8 * rest_bits - carried->n_carried);
         status = make_labels(c, coding->chunk, (const uint8_t(*)[PTWM_N_BINS])maps, begin, end);
-        coding->fetched = begin > 0 ? c->raw + begin * ptwm_float_width(c->w->kind) : NULL;
+        announce(c, rests, begin, end, coding);
         if (status == PTWM_OK)
             ptwm_label_code(coding, c->scratch->labels.data, begin, end);
         end = begin;
@@ -397,19 +425,21 @@ static enum ptwm_status put_elements(struct chunk *c, struct ptwm_plane_record r
     return PTWM_OK;
 }
 
+uint64_t ptwm_float_chunk_nbytes(const struct ptwm_float_window *w)
+{
+    return usual_nbytes(w, most_elements(w));
+}
+
 enum ptwm_status ptwm_float_encode_chunk(const struct ptwm_float_window *w, uint64_t chunk,
                                          struct ptwm_float_scratch *scratch, struct ptwm_bytes *stored,
                                          struct ptwm_plane_record *records, struct ptwm_error *error)
 {
     struct chunk c = { w, NULL, ptwm_tail_first_element(w->tail, chunk), ptwm_float_chunk_elements(w, chunk), scratch, stored };
     const uint32_t n_low = ptwm_float_n_low(w->kind);
-    const size_t most = most_elements(w);
-    const uint64_t planes_nbytes = 2 * (uint64_t)n_low * most + ptwm_rest_nbytes(most, ptwm_float_rest_bits(w->kind));
     enum ptwm_status status = PTWM_OK;
 
     c.raw = ptwm_float_raw_at(w, c.first);
-    /* The whole chunk at once, with what its labels take when they have few exceptions. */
-    if (ptwm_bytes_reserve(stored, planes_nbytes + 3 * (uint64_t)most + 1024) != PTWM_OK)
+    if (ptwm_bytes_reserve(stored, usual_nbytes(w, c.n)) != PTWM_OK)
         status = PTWM_ERR_MEMORY;
     if (status == PTWM_OK && n_low > 0)
         status = put_low(&c, &records[0]);

@@ -359,21 +359,24 @@ void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_
     coding->encoder = encoder;
     coding->chunk = chunk;
     coding->words = coding->words_end = room + 2 * chunk->n;
-    coding->fetched = NULL;
+    memset(coding->upcoming, 0, sizeof coding->upcoming);
     for (uint32_t i = 0; i < LANES; i++)
         store_state(&coding->states, i, STATE_START);
     for (uint32_t i = 0; carried != NULL && i < ptwm_label_n_lanes(chunk->n, chunk->unit); i++)
         coding->states.low[i] = ptwm_load16(carried + 2 * i);
 }
 
-/* Fetches nbytes of what the caller will read next into the caches, backwards. */
-static void fetch(struct ptwm_label_coding *coding, size_t nbytes)
+/* Fetches what n labels' share of upcoming memory is into the caches. */
+static void fetch(struct ptwm_upcoming *upcoming, size_t n)
 {
+    const size_t nbytes = upcoming->end != NULL ? n * upcoming->bits / 8 : 0;
+
 #if defined(__GNUC__)
     for (size_t i = 0; i < nbytes; i += 64)
-        __builtin_prefetch(coding->fetched - i - 1, 0, 2);
+        __builtin_prefetch(upcoming->end - i - 1, 0, 2);
 #endif
-    coding->fetched -= nbytes;
+    if (nbytes > 0)
+        upcoming->end -= nbytes;
 }
 
 void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, size_t begin, size_t end)
@@ -398,8 +401,8 @@ void ptwm_label_code(struct ptwm_label_coding *coding, const uint8_t *labels, si
             }
             end++;
         } else if (n_lanes == LANES && m == LANES) {
-            if (coding->fetched != NULL)
-                fetch(coding, (end - first) * chunk->width);
+            fetch(&coding->upcoming[0], end - first);
+            fetch(&coding->upcoming[1], end - first);
             coding->words = coding->encoder->encode_run(class, own, end - first, &coding->states, coding->words);
             end = first;
         } else {

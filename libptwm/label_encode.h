@@ -108,17 +108,19 @@ struct ptwm_label_states {
     uint16_t high[PTWM_MAX_LANES] PTWM_ALIGNED(64);
 };
 
+/* Memory that the caller will go through next, from its end to its beginning: so many bits of it for each label. */
+struct ptwm_upcoming {
+    const uint8_t *end; /* NULL: nothing */
+    size_t bits;
+};
+
 /* A chunk that is being coded, from its end. */
 struct ptwm_label_coding {
     const struct ptwm_label_encoder *encoder;
     const struct ptwm_label_chunk *chunk;
     struct ptwm_label_states states;
     uint8_t *words, *words_end;
-    /*
-     * NULL, or the end of the memory that the caller will read next, which coding, busy with what is in the caches, can
-     * wait for: it fetches an element's width for each label.
-     */
-    const uint8_t *fetched;
+    struct ptwm_upcoming upcoming[2]; /* fetched meanwhile: coding is busy with what is in the caches */
 };
 /* carried: two bytes a lane, or NULL. room has 2 n bytes, which the coding uses until its end. */
 void ptwm_label_begin(struct ptwm_label_coding *coding, const struct ptwm_label_encoder *encoder,

@@ -61,6 +61,8 @@ enum { PTWM_HUGE_PAGE_NBYTES = 2 << 20 };
 
 /* Zeroed pages for at least nbytes bytes, huge ones where there are any; NULL without memory. */
 void *ptwm_os_map_pages(size_t nbytes);
+/* Asks for huge pages where memory that has not been touched yet has room for them. */
+void ptwm_os_prefer_huge_pages(void *memory, size_t nbytes);
 /* The same pages, or their content in others, for nbytes bytes; NULL, and the old ones as they were, without memory. */
 void *ptwm_os_grow_pages(void *old, size_t old_nbytes, size_t nbytes);
 /* nbytes as they were mapped with. */

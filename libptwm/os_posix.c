@@ -239,10 +239,22 @@ void *ptwm_os_map_pages(size_t nbytes)
         if (p + nbytes + page > aligned + kept)
             munmap(aligned + kept, (size_t)(p + nbytes + page - (aligned + kept)));
     }
-#ifdef MADV_HUGEPAGE
-    (void)madvise(aligned, nbytes, MADV_HUGEPAGE);
-#endif
+    ptwm_os_prefer_huge_pages(aligned, nbytes);
     return aligned;
+}
+
+void ptwm_os_prefer_huge_pages(void *memory, size_t nbytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t small = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)memory;
+    const uintptr_t first = (begin + small - 1) / small * small, end = (begin + nbytes) / small * small;
+
+    if (end > first && end - first >= PTWM_HUGE_PAGE_NBYTES)
+        (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)nbytes;
+#endif
 }
 
 void *ptwm_os_grow_pages(void *old, size_t old_nbytes, size_t nbytes)

@@ -288,6 +288,12 @@ void *ptwm_os_map_pages(size_t nbytes)
     return VirtualAlloc(NULL, nbytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 
+void ptwm_os_prefer_huge_pages(void *memory, size_t nbytes)
+{
+    (void)memory;
+    (void)nbytes;
+}
+
 void *ptwm_os_grow_pages(void *old, size_t old_nbytes, size_t nbytes)
 {
     void *new = ptwm_os_map_pages(nbytes);

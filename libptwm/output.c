@@ -11,19 +11,22 @@
 
 enum {
     MEMORY_IN_HEAP_NBYTES = 1 << 20, /* of a file in memory, up to here */
-    MEMORY_MAPPED_NBYTES = 16 << 20  /* of one that is larger, at first */
+    MEMORY_MAPPED_NBYTES = 16 << 20, /* of one that is larger, at first */
+    MEMORY_EXPECTED_NBYTES = 1 << 30 /* that are made room for in advance, at most */
 };
 
-enum output_kind { OUTPUT_PATH, OUTPUT_SINK, OUTPUT_MEMORY, OUTPUT_BYTES };
+/* BUFFER, PAGES and BYTES are memory: the caller's, of an open writer, of another part of the library. */
+enum output_kind { OUTPUT_PATH, OUTPUT_SINK, OUTPUT_BUFFER, OUTPUT_PAGES, OUTPUT_BYTES };
 
 struct ptwm_output {
     enum output_kind kind;
     const struct ptwm_allocator *allocator;
     uint64_t position;
     struct ptwm_sink sink;
-    struct ptwm_bytes *bytes; /* OUTPUT_BYTES */
-    struct ptwm_bytes memory;
-    bool memory_is_mapped; /* pages, not from the allocator */
+    struct ptwm_buffer buffer;
+    struct ptwm_bytes *bytes; /* what has been written, in kinds that are memory, else NULL */
+    struct ptwm_bytes memory; /* OUTPUT_BUFFER, OUTPUT_PAGES: these bytes */
+    bool memory_is_mapped;    /* OUTPUT_PAGES: pages, not from the allocator */
     ptwm_os_file file;
     char *target;    /* OUTPUT_PATH: where the file is to appear, links resolved */
     char *temporary; /* the file beside it that is written; NULL once it is published */
@@ -92,10 +95,24 @@ enum ptwm_status ptwm_output_open_sink(const struct ptwm_sink *sink, const struc
     return status;
 }
 
+enum ptwm_status ptwm_output_open_buffer(const struct ptwm_buffer *buffer, const struct ptwm_allocator *allocator,
+                                         struct ptwm_output **output, struct ptwm_error *error)
+{
+    enum ptwm_status status = new_output(OUTPUT_BUFFER, allocator, output, error);
+    if (status == PTWM_OK) {
+        (*output)->buffer = *buffer;
+        (*output)->bytes = &(*output)->memory;
+    }
+    return status;
+}
+
 enum ptwm_status ptwm_output_open_memory(const struct ptwm_allocator *allocator, struct ptwm_output **output,
                                          struct ptwm_error *error)
 {
-    return new_output(OUTPUT_MEMORY, allocator, output, error);
+    enum ptwm_status status = new_output(OUTPUT_PAGES, allocator, output, error);
+    if (status == PTWM_OK)
+        (*output)->bytes = &(*output)->memory;
+    return status;
 }
 
 enum ptwm_status ptwm_output_open_bytes(struct ptwm_bytes *bytes, const struct ptwm_allocator *allocator,
@@ -119,7 +136,7 @@ void ptwm_output_close(struct ptwm_output *output)
     ptwm_release(output->allocator, output->target, output->target_capacity, 1);
     if (output->memory_is_mapped)
         ptwm_pages_give(output->memory.data, output->memory.capacity);
-    else
+    else if (output->kind == OUTPUT_PAGES)
         ptwm_bytes_release(&output->memory);
     ptwm_release(output->allocator, output, 1, sizeof *output);
 }
@@ -130,21 +147,22 @@ uint64_t ptwm_output_position(const struct ptwm_output *output)
 }
 
 /*
- * Appends to a file in memory. If the default allocator serves it and it is not small, it lies in pages of its own, of which
- * more are mapped than are used yet, and which are moved, not copied, when they are too few.
+ * Makes pages of a file in memory at least nbytes long. If the default allocator serves it and it is not small, it lies
+ * in pages of its own, of which more are mapped than are used yet, and which are moved, not copied, when they are too
+ * few.
  */
-static enum ptwm_status append_to_memory(struct ptwm_output *output, const void *data, size_t nbytes)
+static enum ptwm_status grow_pages(struct ptwm_output *output, size_t nbytes)
 {
     struct ptwm_bytes *memory = &output->memory;
     void *pages;
     size_t capacity;
 
-    if (output->allocator != &ptwm_default_allocator || nbytes > SIZE_MAX / 4 || memory->nbytes > SIZE_MAX / 4 ||
-        memory->nbytes + nbytes <= (output->memory_is_mapped ? memory->capacity : (size_t)MEMORY_IN_HEAP_NBYTES))
-        return ptwm_bytes_append(memory, data, nbytes);
-    capacity = 2 * (memory->nbytes + nbytes);
-    capacity = capacity < MEMORY_MAPPED_NBYTES ? MEMORY_MAPPED_NBYTES
-                                               : (capacity / PTWM_HUGE_PAGE_NBYTES + 1) * PTWM_HUGE_PAGE_NBYTES;
+    if (output->allocator != &ptwm_default_allocator || nbytes > SIZE_MAX / 4 ||
+        (!output->memory_is_mapped && nbytes <= MEMORY_IN_HEAP_NBYTES))
+        return ptwm_bytes_reserve(memory, nbytes - memory->nbytes);
+    capacity = output->memory_is_mapped ? 2 * memory->capacity : MEMORY_MAPPED_NBYTES;
+    if (capacity < nbytes)
+        capacity = (nbytes / PTWM_HUGE_PAGE_NBYTES + 1) * PTWM_HUGE_PAGE_NBYTES;
     pages = output->memory_is_mapped ? ptwm_pages_grow(memory->data, memory->capacity, capacity)
                                      : ptwm_pages_take(&capacity);
     if (pages == NULL)
@@ -157,7 +175,63 @@ static enum ptwm_status append_to_memory(struct ptwm_output *output, const void 
     output->memory_is_mapped = true;
     memory->data = pages;
     memory->capacity = capacity;
-    return ptwm_bytes_append(memory, data, nbytes);
+    return PTWM_OK;
+}
+
+static enum ptwm_status resize_buffer(struct ptwm_output *output, size_t nbytes)
+{
+    struct ptwm_bytes *memory = &output->memory;
+
+    memory->data = output->buffer.resize(output->buffer.context, nbytes);
+    memory->capacity = memory->data != NULL ? nbytes : 0;
+    if (memory->capacity < memory->nbytes)
+        memory->nbytes = memory->capacity;
+    return memory->data != NULL ? PTWM_OK : PTWM_ERR_MEMORY;
+}
+
+/* Makes room for extra more bytes in memory. */
+static enum ptwm_status make_room(struct ptwm_output *output, uint64_t extra)
+{
+    struct ptwm_bytes *bytes = output->bytes;
+    size_t nbytes;
+
+    if (extra <= bytes->capacity - bytes->nbytes)
+        return PTWM_OK;
+    if (output->kind == OUTPUT_BYTES)
+        return ptwm_bytes_reserve(bytes, extra);
+    if (extra > SIZE_MAX / 2 - bytes->nbytes)
+        return PTWM_ERR_MEMORY;
+    nbytes = bytes->nbytes + (size_t)extra;
+    if (output->kind == OUTPUT_PAGES)
+        return grow_pages(output, nbytes);
+    /* Geometrically, so that what resize copies stays in proportion. */
+    return resize_buffer(
+        output, nbytes > bytes->capacity + bytes->capacity / 4 ? nbytes : bytes->capacity + bytes->capacity / 4);
+}
+
+enum ptwm_status ptwm_output_expect(struct ptwm_output *output, uint64_t nbytes, struct ptwm_error *error)
+{
+    const uint64_t extra = nbytes < MEMORY_EXPECTED_NBYTES ? nbytes : MEMORY_EXPECTED_NBYTES;
+
+    if (output->bytes == NULL || make_room(output, extra) == PTWM_OK)
+        return PTWM_OK;
+    return ptwm_fail(error, PTWM_ERR_MEMORY, "%llu bytes of a file in memory", (unsigned long long)extra);
+}
+
+uint8_t *ptwm_output_room(struct ptwm_output *output, uint64_t nbytes, size_t *room_nbytes)
+{
+    const struct ptwm_bytes *bytes = output->bytes;
+
+    if (bytes == NULL || bytes->data == NULL || bytes->capacity - bytes->nbytes < nbytes)
+        return NULL;
+    *room_nbytes = bytes->capacity - bytes->nbytes;
+    return bytes->data + bytes->nbytes;
+}
+
+void ptwm_output_advance(struct ptwm_output *output, size_t nbytes)
+{
+    output->bytes->nbytes += nbytes;
+    output->position += nbytes;
 }
 
 enum ptwm_status ptwm_output_write(struct ptwm_output *output, const void *data, size_t nbytes,
@@ -167,12 +241,9 @@ enum ptwm_status ptwm_output_write(struct ptwm_output *output, const void *data,
 
     if (nbytes == 0)
         return PTWM_OK;
-    if (output->kind == OUTPUT_MEMORY) {
-        if (append_to_memory(output, data, nbytes) != PTWM_OK)
-            return ptwm_fail(error, PTWM_ERR_MEMORY, "the file in memory");
-    } else if (output->kind == OUTPUT_BYTES) {
-        if (ptwm_bytes_append(output->bytes, data, nbytes) != PTWM_OK)
-            return ptwm_fail(error, PTWM_ERR_MEMORY, "%zu encoded bytes", nbytes);
+    if (output->bytes != NULL) {
+        if (make_room(output, nbytes) != PTWM_OK || ptwm_bytes_append(output->bytes, data, nbytes) != PTWM_OK)
+            return ptwm_fail(error, PTWM_ERR_MEMORY, "%zu bytes of a file in memory", nbytes);
     } else if (output->kind == OUTPUT_SINK) {
         os_error = output->sink.write(output->sink.context, data, nbytes);
     } else {
@@ -189,7 +260,7 @@ enum ptwm_status ptwm_output_read_back(struct ptwm_output *output, struct ptwm_f
     *file = NULL;
     if (output->kind == OUTPUT_SINK || output->kind == OUTPUT_BYTES)
         return PTWM_OK;
-    if (output->kind == OUTPUT_MEMORY)
+    if (output->bytes != NULL)
         return ptwm_file_open_memory(output->memory.data, output->memory.nbytes, output->allocator, file, error);
     return ptwm_file_open_handle(output->file, output->position, output->allocator, file, error);
 }
@@ -199,6 +270,8 @@ enum ptwm_status ptwm_output_publish(struct ptwm_output *output, struct ptwm_err
     const ptwm_os_file file = output->file;
     int os_error;
 
+    if (output->kind == OUTPUT_BUFFER && resize_buffer(output, output->memory.nbytes) != PTWM_OK)
+        return ptwm_fail(error, PTWM_ERR_MEMORY, "the file in memory");
     if (output->kind != OUTPUT_PATH)
         return PTWM_OK;
     os_error = ptwm_os_sync(file);

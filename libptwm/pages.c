@@ -68,3 +68,8 @@ void ptwm_memory_free(void *memory, size_t nbytes)
     else
         ptwm_os_aligned_free(memory);
 }
+
+void ptwm_memory_prefer_huge_pages(void *memory, size_t nbytes)
+{
+    ptwm_os_prefer_huge_pages(memory, nbytes);
+}

@@ -180,6 +180,16 @@ struct ptwm_sink {
 };
 
 /*
+ * Memory of the caller's that a writer fills, and that grows. It begins empty; resize makes it nbytes bytes long (>=
+ * 1), keeps as much of the content as fits, and returns where the memory is now. If it returns NULL, the writer fails
+ * and does not touch the memory any more. Called from the thread that calls the writer.
+ */
+struct ptwm_buffer {
+    void *(*resize)(void *context, size_t nbytes);
+    void *context;
+};
+
+/*
  * Zstandard, provided by the caller. Used instead of the built-in one (if there is one) when given.
  * compress writes one frame with a declared content size and no dictionary into dst (dst_capacity is at least
  * src_nbytes + src_nbytes / 128 + 512), stores its length in *dst_nbytes and returns 0, or returns non-zero.
@@ -204,6 +214,12 @@ PTWM_API int ptwm_has_builtin_zstd(void);
 PTWM_API enum ptwm_status ptwm_memory_alloc(size_t nbytes, void **memory);
 /* Frees what ptwm_memory_alloc gave. memory may be NULL. */
 PTWM_API void ptwm_memory_free(void *memory, size_t nbytes);
+/*
+ * Asks the system for huge pages for memory of the caller's that is about to be filled, as ptwm_memory_alloc does for
+ * its own: filling fresh small ones can take longer than decoding. It changes nothing else, and is in vain where there
+ * are none.
+ */
+PTWM_API void ptwm_memory_prefer_huge_pages(void *memory, size_t nbytes);
 
 /* The number of processors that this process may use; at least 1. What a thread count of 0 stands for. */
 PTWM_API unsigned ptwm_usable_cpus(void);
@@ -503,6 +519,14 @@ PTWM_API enum ptwm_status ptwm_writer_open_sink(const struct ptwm_sink *sink, co
 PTWM_API enum ptwm_status ptwm_writer_open_memory(const struct ptwm_writer_options *options, struct ptwm_writer **writer,
                                                   struct ptwm_error *error);
 /*
+ * Begins a file in the caller's memory, which is longer than the file until ptwm_writer_finish makes it as long as the
+ * file. *buffer is copied. The memory stays the caller's, also when the writer is closed or fails; until then only
+ * resize may touch it.
+ */
+PTWM_API enum ptwm_status ptwm_writer_open_buffer(const struct ptwm_buffer *buffer,
+                                                  const struct ptwm_writer_options *options,
+                                                  struct ptwm_writer **writer, struct ptwm_error *error);
+/*
  * Releases a writer. If it is not finished, the file is abandoned and its temporary file removed. writer may be NULL.
  * Without an allocator, up to 16 MiB of what each of two encoding threads had stay with the library for the next
  * writer.
@@ -568,14 +592,12 @@ PTWM_API enum ptwm_status ptwm_writer_set_source(struct ptwm_writer *writer, con
 
 /* Writes what is left, the manifest and the footer; with a path, publishes the file. Only closing may follow. */
 PTWM_API enum ptwm_status ptwm_writer_finish(struct ptwm_writer *writer, struct ptwm_error *error);
-/* The finished file of a ptwm_writer_open_memory writer, owned by the writer. PTWM_ERR_STATE before it is finished. */
+/*
+ * The finished file of a ptwm_writer_open_memory writer, owned by the writer, or of a ptwm_writer_open_buffer writer,
+ * in the caller's memory. PTWM_ERR_STATE before it is finished.
+ */
 PTWM_API enum ptwm_status ptwm_writer_get_memory(const struct ptwm_writer *writer, const void **data,
                                                  size_t *data_nbytes);
-/*
- * Copies that file to dst, on as many threads as the writer has; on x86-64 past the caches, which suits large files.
- * PTWM_ERR_RANGE if dst_nbytes is not the file's length, PTWM_ERR_STATE as above.
- */
-PTWM_API enum ptwm_status ptwm_writer_copy_memory(const struct ptwm_writer *writer, void *dst, size_t dst_nbytes);
 
 #ifdef __cplusplus
 }

@@ -10,10 +10,7 @@
 
 #include "codec.h"
 #include "status.h"
-#include "stream_copy.h"
 #include "threads.h"
-
-enum { COPIED_NBYTES = 1 << 20 }; /* of a file in memory, at a time */
 
 /* ------------------------------------------------------------------------------------------------------ opening */
 
@@ -116,6 +113,21 @@ enum ptwm_status ptwm_writer_open_memory(const struct ptwm_writer_options *optio
         status = ptwm_output_open_memory(o.allocator, &output, error);
     return status == PTWM_OK ? open_output(output, &o, writer, error) : status;
 }
+
+enum ptwm_status ptwm_writer_open_buffer(const struct ptwm_buffer *buffer, const struct ptwm_writer_options *options,
+                                         struct ptwm_writer **writer, struct ptwm_error *error)
+{
+    const struct ptwm_writer_options o = complete_options(options);
+    enum ptwm_status status = check_options(&o, error);
+    struct ptwm_output *output;
+
+    if (buffer == NULL || buffer->resize == NULL || writer == NULL)
+        return ptwm_fail(error, PTWM_ERR_ARGUMENT, "buffer or writer");
+    if (status == PTWM_OK)
+        status = ptwm_output_open_buffer(buffer, o.allocator, &output, error);
+    return status == PTWM_OK ? open_output(output, &o, writer, error) : status;
+}
+
 void ptwm_writer_close(struct ptwm_writer *w)
 {
     if (w == NULL)
@@ -255,41 +267,4 @@ enum ptwm_status ptwm_writer_get_memory(const struct ptwm_writer *w, const void 
     *data = ptwm_output_memory(w->output)->data;
     *data_nbytes = ptwm_output_memory(w->output)->nbytes;
     return PTWM_OK;
-}
-
-struct copying {
-    uint8_t *to;
-    const uint8_t *from;
-    size_t nbytes;
-};
-
-static enum ptwm_status copy_piece(void *context, size_t task, unsigned worker, struct ptwm_error *error)
-{
-    const struct copying *c = context;
-    const size_t begin = task * COPIED_NBYTES,
-                 n = c->nbytes - begin < COPIED_NBYTES ? c->nbytes - begin : COPIED_NBYTES;
-
-    (void)worker;
-    (void)error;
-    ptwm_stream_copy(c->to + begin, c->from + begin, n);
-    return PTWM_OK;
-}
-
-enum ptwm_status ptwm_writer_copy_memory(const struct ptwm_writer *w, void *dst, size_t dst_nbytes)
-{
-    const void *data;
-    size_t nbytes;
-    struct copying copying;
-    enum ptwm_status status = ptwm_writer_get_memory(w, &data, &nbytes);
-
-    if (status != PTWM_OK || dst == NULL)
-        return status != PTWM_OK ? status : PTWM_ERR_ARGUMENT;
-    if (dst_nbytes != nbytes)
-        return PTWM_ERR_RANGE;
-    if (nbytes < COPIED_NBYTES) {
-        memcpy(dst, data, nbytes);
-        return PTWM_OK;
-    }
-    copying = (struct copying){ dst, data, nbytes };
-    return ptwm_parallel_for((size_t)ptwm_ceil_div(nbytes, COPIED_NBYTES), w->threads, copy_piece, &copying, NULL);
 }

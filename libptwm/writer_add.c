@@ -14,7 +14,8 @@ enum {
     GROUPED_TENSOR_NBYTES = 64 << 10,
     MIN_ROW_ELEMENTS = 64,            /* shorter rows are taken together with the dimension before */
     BATCHED_TENSOR_NBYTES = 16 << 20, /* larger tensors keep several threads busy by themselves */
-    IN_FLIGHT_NBYTES = 128 << 20      /* of tensors that are coded in memory before they are written */
+    IN_FLIGHT_NBYTES = 128 << 20,     /* of tensors that are coded in memory before they are written */
+    EXPECTED_SIXTEENTHS = 11          /* of the raw bytes, that what is stored takes */
 };
 
 /* ------------------------------------------------------------------------------------------------------- adding */
@@ -222,17 +223,17 @@ static enum ptwm_status add_prepared(struct ptwm_writer *w, const struct ptwm_te
     return status;
 }
 
-enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor_spec *given, struct ptwm_error *error)
+static enum ptwm_status add_one(struct ptwm_writer *w, const struct ptwm_tensor_spec *given, struct ptwm_error *error)
 {
-    enum ptwm_status status = ptwm_writer_check_open(w, error);
-    struct ptwm_tensor_spec s;
-
-    if (status == PTWM_OK && given == NULL)
-        status = ptwm_fail(error, PTWM_ERR_ARGUMENT, "spec");
-    if (status != PTWM_OK)
-        return status;
-    s = complete_spec(given);
+    const struct ptwm_tensor_spec s = complete_spec(given);
     return add_prepared(w, &s, NULL, error);
+}
+
+enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor_spec *spec, struct ptwm_error *error)
+{
+    if (w != NULL && spec == NULL)
+        return ptwm_fail(error, PTWM_ERR_ARGUMENT, "spec");
+    return ptwm_writer_add_many(w, spec, 1, error);
 }
 
 /* ------------------------------------------------------------------------------------------------- adding many */
@@ -355,6 +356,18 @@ static enum ptwm_status add_batch(struct ptwm_writer *w, const struct ptwm_tenso
     return status;
 }
 
+/* Tells the output about how much n tensors will take: as much as BF16 does, other types need more or less. */
+static enum ptwm_status expect(struct ptwm_writer *w, const struct ptwm_tensor_spec *specs, size_t n,
+                               struct ptwm_error *error)
+{
+    uint64_t nbytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!ptwm_add_u64(nbytes, spec_at(specs, i)->nbytes, &nbytes))
+            nbytes = UINT64_MAX;
+    return ptwm_writer_poison(w, ptwm_output_expect(w->output, nbytes / 16 * EXPECTED_SIXTEENTHS, error));
+}
+
 enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *w, const struct ptwm_tensor_spec *specs, size_t n_specs,
                                       struct ptwm_error *error)
 {
@@ -362,10 +375,12 @@ enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *w, const struct ptwm_t
 
     if (status == PTWM_OK && specs == NULL && n_specs > 0)
         status = ptwm_fail(error, PTWM_ERR_ARGUMENT, "specs");
+    if (status == PTWM_OK)
+        status = expect(w, specs, n_specs, error);
     for (size_t i = 0; i < n_specs && status == PTWM_OK;) {
         const struct ptwm_tensor_spec *next = spec_at(specs, i);
         const size_t n = w->threads > 1 ? batch_length(w, next, n_specs - i) : 0;
-        status = n > 1 ? add_batch(w, next, n, error) : ptwm_writer_add(w, next, error);
+        status = n > 1 ? add_batch(w, next, n, error) : add_one(w, next, error);
         i += n > 1 ? n : 1;
     }
     return status;

@@ -18,6 +18,7 @@ extern "Python" {
     int ptwm_python_zstd_decompress(void *context, void *dst, size_t dst_nbytes, const void *src, size_t src_nbytes);
     int ptwm_python_read(void *context, uint64_t offset, void *buffer, size_t nbytes);
     int ptwm_python_write(void *context, const void *data, size_t nbytes);
+    void *ptwm_python_resize(void *context, size_t nbytes);
 }
 """
 

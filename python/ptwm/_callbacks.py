@@ -1,4 +1,4 @@
-"""Files that Python code reads and writes for the library."""
+"""Files that Python code reads and writes for the library, and memory that it has for them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ def sink(write: Callback) -> Any:
     return ffi.new("struct ptwm_sink *", {"write": lib.ptwm_python_write, "context": write.handle})
 
 
+def buffer(resize: Callback) -> Any:
+    """A `struct ptwm_buffer *` whose memory resize.function(nbytes) makes longer or shorter; it returns the address."""
+    return ffi.new("struct ptwm_buffer *", {"resize": lib.ptwm_python_resize, "context": resize.handle})
+
+
 @ffi.def_extern(name="ptwm_python_read", error=errno.EIO)  # type: ignore[untyped-decorator]
 def _read(context: Any, offset: int, buffer: Any, nbytes: int) -> int:
     callback: Callback = ffi.from_handle(context)
@@ -67,3 +72,9 @@ def _write(context: Any, data: Any, nbytes: int) -> int:
     callback: Callback = ffi.from_handle(context)
     callback.call(bytes(ffi.buffer(data, nbytes)))
     return 0 if callback.error is None else errno.EIO
+
+
+@ffi.def_extern(name="ptwm_python_resize")  # type: ignore[untyped-decorator]
+def _resize(context: Any, nbytes: int) -> Any:
+    callback: Callback = ffi.from_handle(context)
+    return ffi.cast("void *", callback.call(nbytes) or 0)

@@ -7,7 +7,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptwm._dtypes import Dtype, is_big_endian, numpy_dtype, torch_dtype
 from ptwm._errors import PtwmError, exception
@@ -206,37 +206,98 @@ class FreshBytes:
     MemoryError if there is no memory for it.
     """
 
-    # Python shares bytes objects of lengths 0 and 1: up to this length it is filled elsewhere and copied.
-    _SMALL = 4096
-
     __slots__ = ("_content", "nbytes", "pointer")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        try:
-            self._content = _undefined_bytes(nbytes) if nbytes > self._SMALL else bytearray(nbytes)
-        except OverflowError as error:
-            raise MemoryError(f"cannot allocate {nbytes} bytes") from error
-        self.pointer = ffi.from_buffer(self._content)
+        self._content = GrowingBytes()
+        self.pointer = ffi.cast("char *", self._content.resize(nbytes)) if nbytes else ffi.NULL
 
     def finish(self) -> bytes:
         """The filled object."""
-        return bytes(self._content)
+        return self._content.finish() if self.nbytes else b""
+
+
+class GrowingBytes:
+    """A bytes object that C fills, and makes longer and shorter, before anybody else sees it."""
+
+    __slots__ = ("_object",)
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self._object = ctypes.c_void_p()  # the only reference there is, which Python does not count among its own
+
+    def resize(self, nbytes: int) -> int:
+        """Makes the object nbytes >= 1 long and returns where its content is, of which as much as fits is kept.
+
+        MemoryError if there is no memory; then nothing is left of it.
+        """
+        import ctypes
+
+        python = _python_bytes()
+        if nbytes > sys.maxsize:  # which ctypes would cut off
+            raise MemoryError(f"cannot allocate {nbytes} bytes")
+        _let_keep(nbytes)
+        if self._object:
+            python.resize(ctypes.byref(self._object), nbytes)
+        else:
+            self._object.value = python.make(None, nbytes)
+        address = python.address(self._object)
+        lib.ptwm_memory_prefer_huge_pages(ffi.cast("void *", address), nbytes)
+        return int(address)
+
+    def finish(self) -> bytes:
+        """The filled object."""
+        import ctypes
+
+        content: bytes = ctypes.cast(self._object, ctypes.py_object).value
+        self._release()
+        return content
+
+    def _release(self) -> None:
+        if self._object:
+            _python_bytes().release(self._object)
+            self._object.value = None
+
+    def __del__(self) -> None:
+        self._release()
+
+
+# glibc maps large blocks anew each time, up to this size until one as large has been freed: from then on it keeps freed
+# ones for the next. An object that is made larger than it will be is not that large any more when it is freed.
+_KEPT_NBYTES = 32 << 20
+_largest_freed = 0
+
+
+def _let_keep(nbytes: int) -> None:
+    """Has the C library keep objects of up to that length when they are freed, if it can."""
+    global _largest_freed
+    if _largest_freed < nbytes < _KEPT_NBYTES:
+        python = _python_bytes()
+        python.release(python.make(None, nbytes))
+        _largest_freed = nbytes
+
+
+class _PythonBytes(NamedTuple):
+    """Python's own functions for bytes objects; objects are references without an owner."""
+
+    make: Callable[..., int]
+    resize: Callable[..., int]
+    address: Callable[..., int]
+    release: Callable[..., None]
 
 
 @functools.cache
-def _bytes_maker() -> Callable[[None, int], bytes]:
-    import ctypes
+def _python_bytes() -> _PythonBytes:
+    from ctypes import POINTER, PYFUNCTYPE, c_char_p, c_int, c_ssize_t, c_void_p, pythonapi
 
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_char_p, ctypes.c_ssize_t)
-    return make(("PyBytes_FromStringAndSize", ctypes.pythonapi))
-
-
-def _undefined_bytes(nbytes: int) -> bytes:
-    """Bytes that nobody has set yet: bytes(nbytes) would clear them first."""
-    if nbytes > sys.maxsize:  # which ctypes would cut off
-        raise OverflowError(f"{nbytes} bytes are too many")
-    return _bytes_maker()(None, nbytes)
+    return _PythonBytes(
+        PYFUNCTYPE(c_void_p, c_char_p, c_ssize_t)(("PyBytes_FromStringAndSize", pythonapi)),
+        PYFUNCTYPE(c_int, POINTER(c_void_p), c_ssize_t)(("_PyBytes_Resize", pythonapi)),
+        PYFUNCTYPE(c_void_p, c_void_p)(("PyBytes_AsString", pythonapi)),
+        PYFUNCTYPE(None, c_void_p)(("Py_DecRef", pythonapi)),
+    )
 
 
 # -------------------------------------------------------------------------------------- memory that Python owns

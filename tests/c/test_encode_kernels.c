@@ -382,7 +382,8 @@ static int append(void *context, const void *data, size_t nbytes)
     return ptwm_bytes_append(context, data, nbytes) == PTWM_OK ? 0 : 12;
 }
 
-static void encode_segment(struct ptwm_encode_spec *spec, struct ptwm_bytes *bytes)
+/* To a sink, or in place in memory that has so much room and grows where that is too little. */
+static void encode_segment(struct ptwm_encode_spec *spec, bool in_place, size_t room, struct ptwm_bytes *bytes)
 {
     const struct ptwm_sink sink = { append, bytes };
     struct ptwm_encode_memory memory;
@@ -391,7 +392,11 @@ static void encode_segment(struct ptwm_encode_spec *spec, struct ptwm_bytes *byt
 
     ptwm_encode_memory_init(&memory, bytes->allocator);
     spec->memory = &memory;
-    CHECK_EQ(ptwm_output_open_sink(&sink, bytes->allocator, &output, NULL), PTWM_OK);
+    if (in_place)
+        CHECK(ptwm_bytes_reserve(bytes, room) == PTWM_OK &&
+              ptwm_output_open_bytes(bytes, bytes->allocator, &output, NULL) == PTWM_OK);
+    else
+        CHECK_EQ(ptwm_output_open_sink(&sink, bytes->allocator, &output, NULL), PTWM_OK);
     CHECK_EQ(ptwm_segment_encode(spec, output, &record, NULL), PTWM_OK);
     CHECK_EQ(record.stored_nbytes, bytes->nbytes);
     ptwm_output_close(output);
@@ -434,13 +439,13 @@ static void fast_and_general(void)
         spec.plain = true;
         if (!select_level(0))
             continue;
-        encode_segment(&spec, &plain);
+        encode_segment(&spec, false, 0, &plain);
         spec.plain = false;
         for (unsigned l = 0; l < N_LEVELS; l++) {
             if (!select_level(l))
                 continue;
-            fast.nbytes = 0;
-            encode_segment(&spec, &fast);
+            ptwm_bytes_release(&fast);
+            encode_segment(&spec, k % 7 > 2, below(6 * (uint32_t)(n * width) + 4096), &fast);
             if (fast.nbytes != plain.nbytes || memcmp(fast.data, plain.data, plain.nbytes) != 0)
                 printf("case %u: type %u data %u level %s\n", k, type, data, levels[l]);
             CHECK_EQ(fast.nbytes, plain.nbytes);
@@ -450,6 +455,37 @@ static void fast_and_general(void)
         ptwm_bytes_release(&plain);
         free(raw);
     }
+}
+
+/* A chunk of any bits among weights takes more than chunks usually do: its room in the output may end anywhere. */
+static void a_chunk_that_outgrows_its_room(void)
+{
+    enum { CHUNK = 16384, N = 100 * CHUNK, BEFORE = 37 }; /* chunks of weights */
+    const struct ptwm_codec_context context = { &ptwm_default_allocator, ptwm_zstd_select(NULL), 0 };
+    const uint64_t others_seed = seed;
+    uint8_t *raw = exactly(2 * N);
+    struct ptwm_bytes expected = { &ptwm_default_allocator, NULL, 0, 0 };
+    struct ptwm_parsed_chain chain;
+    struct ptwm_encode_spec spec = {
+        raw, 2 * N,    2 * 256, PTWM_METHOD_RANS,       &chain, 1, true, false, false, false, 2 * CHUNK,
+        1,   &context, NULL,    PTWM_REPETITION_UNKNOWN
+    };
+
+    CHECK(select_level(0));
+    CHECK_EQ(ptwm_chain_parse(types[0].chain[0], 4, &chain, NULL), PTWM_OK);
+    fill(raw, 0, N, 256, GAUSSIAN);
+    for (size_t i = 0; i < 2 * CHUNK; i++)
+        raw[2 * CHUNK * BEFORE + i] = (uint8_t)below(256);
+    encode_segment(&spec, false, 0, &expected);
+    for (size_t room = CHUNK; room < 8 * CHUNK; room += CHUNK / 4) {
+        struct ptwm_bytes bytes = { &ptwm_default_allocator, NULL, 0, 0 };
+        encode_segment(&spec, true, expected.nbytes * BEFORE / (N / CHUNK) + room, &bytes);
+        CHECK(bytes.nbytes == expected.nbytes && memcmp(bytes.data, expected.data, expected.nbytes) == 0);
+        ptwm_bytes_release(&bytes);
+    }
+    ptwm_bytes_release(&expected);
+    free(raw);
+    seed = others_seed;
 }
 
 /* ---------------------------------------------------------------------------------------------------- label coding */
@@ -621,6 +657,7 @@ int main(void)
     RUN(repetition);
     RUN(label_coding);
     RUN(fast_and_general);
+    RUN(a_chunk_that_outgrows_its_room);
     RUN(all_types_and_data);
     RUN(many_at_once);
     RUN(columns_of_all_scales);

@@ -82,7 +82,6 @@ static void test_refusals_leave_the_writer_usable(void)
     struct ptwm_writer *w = NULL;
     struct ptwm_reader *r = NULL;
     const void *data;
-    uint8_t copy[4096];
     size_t nbytes;
 
     options.chunk_nbytes = 4095;
@@ -113,18 +112,11 @@ static void test_refusals_leave_the_writer_usable(void)
     CHECK_EQ(ptwm_writer_add(w, &spec, NULL), PTWM_ERR_ARGUMENT);
     spec.method = PTWM_METHOD_MICROSCALE;
     CHECK_EQ(ptwm_writer_get_memory(w, &data, &nbytes), PTWM_ERR_STATE);
-    CHECK_EQ(ptwm_writer_copy_memory(w, copy, sizeof copy), PTWM_ERR_STATE);
     CHECK_EQ(ptwm_writer_add(w, &spec, NULL), PTWM_OK);
     CHECK_EQ(ptwm_writer_finish(w, NULL), PTWM_OK);
     CHECK_EQ(ptwm_writer_finish(w, NULL), PTWM_ERR_STATE);
     CHECK_EQ(ptwm_writer_add(w, &spec, NULL), PTWM_ERR_STATE);
     CHECK_EQ(ptwm_writer_get_memory(w, &data, &nbytes), PTWM_OK);
-    if (nbytes > sizeof copy)
-        abort();
-    CHECK_EQ(ptwm_writer_copy_memory(w, copy, nbytes - 1), PTWM_ERR_RANGE);
-    CHECK_EQ(ptwm_writer_copy_memory(w, NULL, nbytes), PTWM_ERR_ARGUMENT);
-    CHECK_EQ(ptwm_writer_copy_memory(w, copy, nbytes), PTWM_OK);
-    CHECK(memcmp(copy, data, nbytes) == 0);
     CHECK_EQ(ptwm_reader_open_memory(data, nbytes, NULL, &r, NULL), PTWM_OK);
     CHECK(decodes_to(r, "t", "abcd", 4) && decodes_to(r, "u", "abcd", 4));
     ptwm_reader_close(r);
@@ -360,36 +352,6 @@ static void test_copying(void)
     free(b);
 }
 
-static void test_files_in_memory_are_copied_anywhere(void)
-{
-    const size_t n = (3u << 20) + 12345, room = n + 8192;
-    uint8_t *noise = malloc(n), *target = malloc(room);
-    struct ptwm_writer_options options = PTWM_WRITER_OPTIONS_INIT;
-    uint64_t seed = 1;
-
-    for (size_t i = 0; i < n; i++)
-        noise[i] = (uint8_t)(check_random(&seed) >> 40);
-    for (options.threads = 1; options.threads < 4; options.threads += 2) {
-        struct ptwm_writer *w = NULL;
-        const void *data = NULL;
-        size_t nbytes = 0;
-        CHECK_EQ(ptwm_writer_open_memory(&options, &w, NULL), PTWM_OK);
-        CHECK_EQ(add_bytes(w, "noise", noise, n), PTWM_OK);
-        CHECK_EQ(ptwm_writer_finish(w, NULL), PTWM_OK);
-        CHECK_EQ(ptwm_writer_get_memory(w, &data, &nbytes), PTWM_OK);
-        CHECK(nbytes >= n && nbytes + 130 <= room);
-        for (size_t offset = 0; offset < 130 && nbytes + 130 <= room; offset += 13) {
-            memset(target, 0x55, room);
-            CHECK_EQ(ptwm_writer_copy_memory(w, target + offset, nbytes), PTWM_OK);
-            CHECK(memcmp(target + offset, data, nbytes) == 0);
-            CHECK((offset == 0 || target[offset - 1] == 0x55) && target[offset + nbytes] == 0x55);
-        }
-        ptwm_writer_close(w);
-    }
-    free(noise);
-    free(target);
-}
-
 /* --------------------------------------------------------------------------------------------------------- memory */
 
 struct counting {
@@ -499,7 +461,6 @@ int main(void)
     RUN(test_backends_agree);
     RUN(test_sinks);
     RUN(test_copying);
-    RUN(test_files_in_memory_are_copied_anywhere);
     RUN(test_every_failed_allocation);
     rmdir(directory);
     CHECK_EXIT();

@@ -23,9 +23,9 @@ struct tensor {
     uint64_t shape[MAX_DIMS];
 };
 
-struct buffer {
+struct memory {
     unsigned char *data;
-    size_t nbytes, capacity;
+    size_t nbytes;
 };
 
 /* One thing that is measured; level NULL is memcpy. */
@@ -113,36 +113,35 @@ static size_t list_tensors(char *header, const unsigned char *data, struct tenso
 
 /* ----------------------------------------------------------------------------------------------------- measuring */
 
-static int append(void *context, const void *data, size_t nbytes)
+static void *resize(void *context, size_t nbytes)
 {
-    struct buffer *b = context;
-    if (nbytes > b->capacity - b->nbytes)
-        return 28; /* ENOSPC */
-    memcpy(b->data + b->nbytes, data, nbytes);
-    b->nbytes += nbytes;
-    return 0;
+    const struct memory *memory = context;
+    return nbytes <= memory->nbytes ? memory->data : NULL;
 }
 
-static size_t encode(const struct tensor *tensors, size_t n, unsigned threads, struct buffer *to)
+static size_t encode(const struct tensor *tensors, size_t n, unsigned threads, struct memory *to)
 {
     struct ptwm_writer_options options = PTWM_WRITER_OPTIONS_INIT;
-    const struct ptwm_sink sink = { append, to };
+    const struct ptwm_buffer buffer = { resize, to };
     struct ptwm_tensor_spec *specs = allocate(n * sizeof *specs);
     struct ptwm_writer *writer;
+    const void *file;
+    size_t nbytes;
 
     options.threads = threads;
-    to->nbytes = 0;
     for (size_t i = 0; i < n; i++)
         specs[i] = tensors[i].spec;
-    if (ptwm_writer_open_sink(&sink, &options, &writer, NULL) != PTWM_OK)
+    if (ptwm_writer_open_buffer(&buffer, &options, &writer, NULL) != PTWM_OK)
         die("cannot open a writer");
     if (ptwm_writer_add_many(writer, specs, n, NULL) != PTWM_OK)
         die("cannot add the tensors");
     if (ptwm_writer_finish(writer, NULL) != PTWM_OK)
         die("cannot finish");
+    if (ptwm_writer_get_memory(writer, &file, &nbytes) != PTWM_OK)
+        die("cannot tell the length");
     ptwm_writer_close(writer);
     free(specs);
-    return to->nbytes;
+    return nbytes;
 }
 
 struct copy {
@@ -240,7 +239,7 @@ int main(int argc, char **argv)
     unsigned char *file, *copy;
     uint64_t header_nbytes = 0;
     size_t file_nbytes, raw_nbytes, n_tensors, n;
-    struct buffer out;
+    struct memory out;
     char *header;
 
     for (int i = 1; i < argc; i++) {
@@ -267,8 +266,8 @@ int main(int argc, char **argv)
     header[header_nbytes] = '\0';
     n_tensors = list_tensors(header, file + 8 + header_nbytes, tensors);
     raw_nbytes = file_nbytes - 8 - (size_t)header_nbytes;
-    out.capacity = file_nbytes + file_nbytes / 4 + (1 << 20);
-    out.data = allocate(out.capacity);
+    out.nbytes = 2 * file_nbytes + (4 << 20);
+    out.data = allocate(out.nbytes);
     copy = allocate(raw_nbytes);
 
     n = list_contenders(contenders, only_threads, only_level);

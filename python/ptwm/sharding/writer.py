@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ptwm import _cbor
 from ptwm._callbacks import Callback
+from ptwm._callbacks import buffer as callback_buffer
 from ptwm._callbacks import sink as callback_sink
 from ptwm._dtypes import logical_shape, resolve
 from ptwm._errors import exception, new_error
 from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, zstd_provider
-from ptwm._memory import Borrowed, FreshBytes, is_array, little_endian
+from ptwm._memory import Borrowed, GrowingBytes, is_array, little_endian
 from ptwm.chains import Chain
 from ptwm.sharding.options import EncodingOptions, Method, check_method
 
@@ -106,10 +107,13 @@ class Writer:
     def _in_memory(cls, metadata: Mapping[str, Any] | None, options: EncodingOptions) -> Self:
         """A writer of a file in memory, which `_finish_bytes` gives."""
         self = cls.__new__(cls)
-        self._start(None, metadata, None, lib.ptwm_writer_open_memory, options.to_c())
+        self._content = GrowingBytes()
+        self._callback = Callback(self._content.resize)
+        self._start(None, metadata, None, lib.ptwm_writer_open_buffer, callback_buffer(self._callback), options.to_c())
         return self
 
     _callback: Callback | None = None
+    _content: GrowingBytes
 
     def _start(
         self,
@@ -277,15 +281,8 @@ class Writer:
 
     def _finish_bytes(self) -> bytes:
         """Completes a file in memory and gives its bytes."""
-        error = new_error()
-        data, nbytes = ffi.new("const void **"), ffi.new("size_t *")
-        with self._lock:
-            self._check(lib.ptwm_writer_finish(self._open(), error), error)
-            self._check(lib.ptwm_writer_get_memory(self._open(), data, nbytes), None)
-            content = FreshBytes(nbytes[0])
-            self._check(lib.ptwm_writer_copy_memory(self._open(), content.pointer, content.nbytes), None)
-            self._release()
-        return content.finish()
+        self.finish()
+        return self._content.finish()
 
     # ---------------------------------------------------------------------------------------- with the lock held
 
@@ -312,7 +309,7 @@ class Writer:
             self._writer = None
 
     def _check(self, status: int, error: Any, name: str | None = None) -> None:
-        if status == lib.PTWM_ERR_IO and self._callback is not None:
+        if status in (lib.PTWM_ERR_IO, lib.PTWM_ERR_MEMORY) and self._callback is not None:
             self._callback.reraise()
         if status != lib.PTWM_OK:
             raise exception(status, error, path=self._path, tensor=name, writing=True)
