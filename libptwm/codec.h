@@ -42,7 +42,10 @@ extern const struct ptwm_byte_codec ptwm_codec_zstd;     /* codec_zstd.c */
 /* The codec of bytes with that id, or NULL: unknown, or not a codec of bytes. codec.c */
 const struct ptwm_byte_codec *ptwm_byte_codec_find(uint32_t id);
 
-/* The lengths that Huffman and byte rANS would give, from a histogram, tables included: exact or slightly more. */
+/*
+ * The lengths that Huffman and byte rANS would give, from a histogram, tables included: exact or slightly more, but
+ * for data that Huffman cannot shorten: n at least.
+ */
 uint64_t ptwm_huffman_estimate(const uint32_t histogram[256], uint64_t n);
 uint64_t ptwm_rans_estimate(const uint32_t histogram[256], uint64_t n);
 

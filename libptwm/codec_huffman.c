@@ -7,6 +7,7 @@
 #include "bits.h"
 #include "codec.h"
 #include "cpu_features.h"
+#include "log2_fixed.h"
 #include "status.h"
 #include "symbol_set.h"
 
@@ -229,12 +230,17 @@ uint64_t ptwm_huffman_estimate(const uint32_t histogram[256], uint64_t n)
 {
     struct ptwm_symbol_set set;
     uint8_t lengths[256], stored_set[PTWM_SYMBOL_SET_MAX_NBYTES];
-    uint64_t n_bits = 0, nbytes, longest;
+    uint64_t n_bits = 0, nbytes, longest, floor;
 
     ptwm_symbol_set_from_histogram(&set, histogram);
     nbytes = ptwm_symbol_set_store(&set, stored_set);
     if (set.n <= 1)
         return nbytes;
+    nbytes += (set.n + 1) / 2;
+    /* Finding the code of noise takes long, and none is shorter than the entropy, whose logarithms are a little off. */
+    floor = nbytes + ptwm_entropy_fixed(histogram, 256) / (8 * PTWM_LOG2_ONE);
+    if (floor >= n + n / PTWM_LOG2_ONE + 1)
+        return floor;
     find_lengths(lengths, &set, histogram);
     for (unsigned i = 0; i < set.n; i++)
         n_bits += (uint64_t)histogram[set.symbols[i]] * lengths[i];
@@ -242,7 +248,7 @@ uint64_t ptwm_huffman_estimate(const uint32_t histogram[256], uint64_t n)
     longest = ptwm_ceil_div(n_bits, 8);
     if (longest > ptwm_ceil_div(ptwm_ceil_div(n, 4) * MAX_BITS, 8))
         longest = ptwm_ceil_div(ptwm_ceil_div(n, 4) * MAX_BITS, 8);
-    return nbytes + (set.n + 1) / 2 + 3 * ptwm_varint_nbytes(longest) + (n_bits + 7 * N_STREAMS) / 8;
+    return nbytes + 3 * ptwm_varint_nbytes(longest) + (n_bits + 7 * N_STREAMS) / 8;
 }
 
 /* ------------------------------------------------------------------------------------------------- decoding */

@@ -18,9 +18,10 @@ enum {
     PIECE_GRANULE = 24,    /* a multiple of 1, 2, 3, 4 and 8 */
     SLOW_WAY_SHARE = 2000, /* what a way that decodes slowly has to gain at least, of the size */
     TABLES_NBYTES = 128,   /* what tables of a few labels save over those of 32 */
-    ZSTD_MARGIN = 16,      /* how well its part in small floats is estimated: to one part in so many */
-    ZSTD_SHARE = 1000,     /* what zstd has to gain at least, of the size */
-    TRIVIAL_SHARE = 256,   /* data that shrinks to so small a part has larger chunks */
+    ZSTD_MARGIN =
+        32, /* how well its part in small floats is estimated: a fiftieth too high, by one in so many at most */
+    ZSTD_SHARE = 1000,   /* what zstd has to gain at least, of the size */
+    TRIVIAL_SHARE = 256, /* data that shrinks to so small a part has larger chunks */
     TRIVIAL_CHUNK_NBYTES = 16 << 20
 };
 
