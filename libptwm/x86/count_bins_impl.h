@@ -63,16 +63,60 @@ AVX512 INLINE __m512i add_lanes(__m512i a, __m512i b)
     return _mm512_add_epi16(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
 }
 
-/* Adds the histogram of n_vectors vectors of bins, an even number up to eight. */
-AVX512 INLINE void count_vectors_512(const __m512i v[8], unsigned n_vectors, uint16_t histogram[PTWM_N_BINS])
+/*
+ * Which eighths of the bins (bit k: bins 8 k .. 8 k + 7) have elements in nearly every row of weights, and in some; the others
+ * are mostly empty, since a range begins so far below its core as it does (label_bins.c).
+ */
+struct eighths {
+    uint8_t usual, frequent;
+};
+
+AVX512 INLINE struct eighths eighths_of(struct step s)
 {
-    __m512i p[6], inner[8], z[8], one = _mm512_set1_epi16(1);
+    return s.bits >= 8    ? (struct eighths){ 0x70, 0x88 }
+           : s.bits == 5  ? (struct eighths){ 0x0e, 0x81 }
+           : s.width == 2 ? (struct eighths){ 0x07, 0x88 }
+                          : (struct eighths){ 0xe0, 0x18 };
+}
+
+/* Elements whose bins' upper three bits are among which. */
+#define AMONG(which) _mm512_ternarylogic_epi64(p[5], p[4], p[3], which)
+#define COUNT_EIGHTH(k, condition)                                                                                     \
+    do {                                                                                                               \
+        const __m512i outer = AMONG(1 << (k));                                                                         \
+        if (condition)                                                                                                 \
+            z[k] = eight_counts(four_counts(_mm512_and_si512(outer, inner[0]), _mm512_and_si512(outer, inner[1]),      \
+                                            _mm512_and_si512(outer, inner[2]), _mm512_and_si512(outer, inner[3])),     \
+                                four_counts(_mm512_and_si512(outer, inner[4]), _mm512_and_si512(outer, inner[5]),      \
+                                            _mm512_and_si512(outer, inner[6]), _mm512_and_si512(outer, inner[7])),     \
+                                one);                                                                                  \
+    } while (0)
+#define COUNT_EIGHTHS(which, condition)                    \
+    do {                                                   \
+        if ((which) & 1) COUNT_EIGHTH(0, condition);       \
+        if ((which) & 2) COUNT_EIGHTH(1, condition);       \
+        if ((which) & 4) COUNT_EIGHTH(2, condition);       \
+        if ((which) & 8) COUNT_EIGHTH(3, condition);       \
+        if ((which) & 16) COUNT_EIGHTH(4, condition);      \
+        if ((which) & 32) COUNT_EIGHTH(5, condition);      \
+        if ((which) & 64) COUNT_EIGHTH(6, condition);      \
+        if ((which) & 128) COUNT_EIGHTH(7, condition);     \
+    } while (0)
+
+/* Adds the histogram of n_vectors vectors of bins, an even number up to eight. */
+AVX512 INLINE void count_vectors_512(const __m512i v[8], unsigned n_vectors, struct eighths eighths,
+                                     uint16_t histogram[PTWM_N_BINS])
+{
+    const uint8_t rare = (uint8_t)~(eighths.usual | eighths.frequent);
+    __m512i p[6], inner[8], z[8], one = _mm512_set1_epi16(1), all = _mm512_set1_epi8((char)((1u << n_vectors) - 1));
 
     __asm__("" : "+v"(one)); /* compilers make such constants anew each time, which takes as long as a popcount */
     bit_planes_512(v, n_vectors, p);
-    inner[0] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x01);
-    if (n_vectors < 8) /* where there are no elements, they must not count as bin 0 */
-        inner[0] = _mm512_and_si512(inner[0], _mm512_set1_epi8((char)((1u << n_vectors) - 1)));
+#pragma GCC unroll 8
+    for (unsigned k = 0; k < 8; k++)
+        z[k] = _mm512_setzero_si512();
+    /* Where there are no elements, they must not count as bin 0. */
+    inner[0] = _mm512_and_si512(_mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x01), all);
     inner[1] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x02);
     inner[2] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x04);
     inner[3] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x08);
@@ -80,31 +124,18 @@ AVX512 INLINE void count_vectors_512(const __m512i v[8], unsigned n_vectors, uin
     inner[5] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x20);
     inner[6] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x40);
     inner[7] = _mm512_ternarylogic_epi64(p[2], p[1], p[0], 0x80);
-#define OUTER(k)                                                                                                       \
-    do {                                                                                                               \
-        const __m512i outer = _mm512_ternarylogic_epi64(p[5], p[4], p[3], 1 << (k));                                   \
-        z[k] = _mm512_setzero_si512();                                                                                 \
-        if (_mm512_test_epi64_mask(outer, outer)) /* real weights leave half of the bins empty */                      \
-            z[k] = eight_counts(four_counts(_mm512_and_si512(outer, inner[0]), _mm512_and_si512(outer, inner[1]),      \
-                                            _mm512_and_si512(outer, inner[2]), _mm512_and_si512(outer, inner[3])),     \
-                                four_counts(_mm512_and_si512(outer, inner[4]), _mm512_and_si512(outer, inner[5]),      \
-                                            _mm512_and_si512(outer, inner[6]), _mm512_and_si512(outer, inner[7])),     \
-                                one);                                                                                  \
-    } while (0)
-    OUTER(0);
-    OUTER(1);
-    OUTER(2);
-    OUTER(3);
-    OUTER(4);
-    OUTER(5);
-    OUTER(6);
-    OUTER(7);
-#undef OUTER
+    COUNT_EIGHTHS(eighths.usual, true);
+    COUNT_EIGHTHS(eighths.frequent, _mm512_test_epi64_mask(outer, all) != 0);
+    if (rare != 0 && _mm512_test_epi64_mask(AMONG(rare), all) != 0)
+        COUNT_EIGHTHS(rare, _mm512_test_epi64_mask(outer, all) != 0);
     _mm512_storeu_si512(histogram, _mm512_add_epi16(_mm512_loadu_si512(histogram),
                                                     add_lanes(add_lanes(z[0], z[1]), add_lanes(z[2], z[3]))));
     _mm512_storeu_si512(histogram + 32, _mm512_add_epi16(_mm512_loadu_si512(histogram + 32),
                                                          add_lanes(add_lanes(z[4], z[5]), add_lanes(z[6], z[7]))));
 }
+#undef COUNT_EIGHTHS
+#undef COUNT_EIGHTH
+#undef AMONG
 
 /* Adds n_vectors times 64 bins. */
 AVX512 INLINE void add_vectors_512(const uint8_t *bins, unsigned n_vectors, uint16_t histogram[PTWM_N_BINS])
@@ -114,7 +145,7 @@ AVX512 INLINE void add_vectors_512(const uint8_t *bins, unsigned n_vectors, uint
 #pragma GCC unroll 8
     for (unsigned j = 0; j < n_vectors; j++)
         v[j] = bytes_64(bins + 64 * j);
-    count_vectors_512(v, n_vectors, histogram);
+    count_vectors_512(v, n_vectors, (struct eighths){ 0, 0xff }, histogram);
 }
 
 AVX512 static void add_bins_avx512(const uint8_t *bins, size_t n, uint16_t histogram[PTWM_N_BINS])
@@ -142,7 +173,7 @@ AVX512 INLINE void count_elements_512(struct step s, const uint8_t *raw, unsigne
 #pragma GCC unroll 8
     for (unsigned j = 0; j < n_vectors; j++)
         v[j] = bins_of_64(s, raw + 64 * j * s.width, first, shift != NULL ? shift + 64 * j : NULL);
-    count_vectors_512(v, n_vectors, histogram);
+    count_vectors_512(v, n_vectors, eighths_of(s), histogram);
 }
 
 AVX512 INLINE void count_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
