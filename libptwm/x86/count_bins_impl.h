@@ -164,16 +164,39 @@ AVX512 static void add_bins_avx512(const uint8_t *bins, size_t n, uint16_t histo
         histogram[bins[i]]++;
 }
 
+/* How many of n_vectors times 64 symbols are below the range, but not 0. */
+AVX512 static unsigned count_below_512(struct step s, const uint8_t *raw, unsigned n_vectors, uint16_t first,
+                                       const uint16_t *shift)
+{
+    const __m512i one = _mm512_set1_epi16(1), below = _mm512_set1_epi16((short)(first - 1));
+    unsigned n = 0;
+
+    for (unsigned j = 0; j < 2 * n_vectors; j++) {
+        const __m512i symbol = symbols_of_32(s, raw + 32 * j * s.width, shift != NULL ? shift + 32 * j : NULL);
+        n += (unsigned)_mm_popcnt_u32(_mm512_cmplt_epu16_mask(_mm512_sub_epi16(symbol, one), below));
+    }
+    return n;
+}
+
 /* Adds the bins of n_vectors times 64 elements. */
 AVX512 INLINE void count_elements_512(struct step s, const uint8_t *raw, unsigned n_vectors, uint16_t first,
                                       const uint16_t *shift, uint16_t histogram[PTWM_N_BINS])
 {
+    const unsigned step_nbytes = 64u * s.width;
     __m512i v[8];
 
 #pragma GCC unroll 8
     for (unsigned j = 0; j < n_vectors; j++)
-        v[j] = bins_of_64(s, raw + 64 * j * s.width, first, shift != NULL ? shift + 64 * j : NULL);
+        v[j] = s.width == 1 ? bins_of_64(s, raw + step_nbytes * j, first, shift != NULL ? shift + 64 * j : NULL)
+                            : _mm512_sub_epi8(rough_bins_of_64(s, raw + step_nbytes * j, first,
+                                                               shift != NULL ? shift + 64 * j : NULL),
+                                              _mm512_set1_epi8(1));
     count_vectors_512(v, n_vectors, eighths_of(s), histogram);
+    if (s.width > 1 && histogram[PTWM_ZERO_BIN] > 0 && first > 1) {
+        const unsigned n = count_below_512(s, raw, n_vectors, first, shift);
+        histogram[PTWM_ZERO_BIN] = (uint16_t)(histogram[PTWM_ZERO_BIN] - n);
+        histogram[PTWM_OTHER_BIN] = (uint16_t)(histogram[PTWM_OTHER_BIN] + n);
+    }
 }
 
 AVX512 INLINE void count_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,

@@ -45,16 +45,22 @@ AVX2 static void symbols_avx2(enum ptwm_float_kind kind, const uint8_t *raw, siz
 
 /* ------------------------------------------------------------------------------------------------- AVX-512: bins */
 
-/* Bins of 32 units, as u16. */
-AVX512 INLINE __m512i bins_of_32(struct step s, const uint8_t *raw, __m512i first, const uint16_t *shift)
+/* Symbols of 32 units, as u16. */
+AVX512 INLINE __m512i symbols_of_32(struct step s, const uint8_t *raw, const uint16_t *shift)
 {
     __m512i symbol = _mm512_srli_epi16(units_512(raw, s.width), s.shift);
-    __m512i bin;
 
     if (shift != NULL)
         symbol = _mm512_sub_epi16(symbol, bytes_64(shift));
-    symbol = _mm512_and_si512(symbol, _mm512_set1_epi16((short)((1u << s.bits) - 1)));
-    bin = _mm512_min_epu16(_mm512_sub_epi16(symbol, first), _mm512_set1_epi16(PTWM_OTHER_BIN));
+    return _mm512_and_si512(symbol, _mm512_set1_epi16((short)((1u << s.bits) - 1)));
+}
+
+/* Bins of 32 units, as u16. */
+AVX512 INLINE __m512i bins_of_32(struct step s, const uint8_t *raw, __m512i first, const uint16_t *shift)
+{
+    const __m512i symbol = symbols_of_32(s, raw, shift);
+    const __m512i bin = _mm512_min_epu16(_mm512_sub_epi16(symbol, first), _mm512_set1_epi16(PTWM_OTHER_BIN));
+
     return _mm512_mask_mov_epi16(bin, _mm512_testn_epi16_mask(symbol, symbol), _mm512_set1_epi16(PTWM_ZERO_BIN));
 }
 
@@ -86,6 +92,20 @@ AVX512 INLINE __m512i bins_of_64(struct step s, const uint8_t *raw, uint16_t fir
     return _mm512_or_si512(a, _mm512_slli_epi16(b, 8));
 }
 
+/*
+ * One more than the bins of a PAIR_BLOCK of elements of more than a byte, with fewer operations: symbols below the
+ * range count as 0, and the bin of that, the last one, is 64 less.
+ */
+AVX512 INLINE __m512i rough_bins_of_64(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+{
+    const __m512i below = _mm512_set1_epi16((short)(first - 1)), most = _mm512_set1_epi16(PTWM_OTHER_BIN + 1);
+    const __m512i a = symbols_of_32(s, raw, shift);
+    const __m512i b = symbols_of_32(s, raw + 32 * s.width, shift != NULL ? shift + 32 : NULL);
+
+    return _mm512_or_si512(_mm512_min_epu16(_mm512_subs_epu16(a, below), most),
+                           _mm512_slli_epi16(_mm512_min_epu16(_mm512_subs_epu16(b, below), most), 8));
+}
+
 /* Bins, or with a map labels; *any is the OR of what is stored. */
 AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
                                  const uint8_t *map, uint8_t *bins, __m512i *any)
@@ -98,6 +118,31 @@ AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, ui
         _mm512_storeu_si512(bins + i, v);
         *any = _mm512_or_si512(*any, v);
     }
+}
+
+/* Labels by a map in which symbols that are 0 and those below the range have the same. */
+AVX512 INLINE void rough_labels_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                                    const uint8_t *map, uint8_t *labels, __m512i *any)
+{
+    const __m512i by_rough =
+        _mm512_mask_expand_epi8(_mm512_set1_epi8((char)map[PTWM_ZERO_BIN]), ~(__mmask64)1, bytes_64(map));
+
+    *any = _mm512_setzero_si512();
+    for (size_t i = 0; i < n; i += PAIR_BLOCK) {
+        __m512i v = rough_bins_of_64(s, raw + i * s.width, first, shift != NULL ? shift + i : NULL);
+        v = _mm512_permutexvar_epi8(v, by_rough);
+        _mm512_storeu_si512(labels + i, v);
+        *any = _mm512_or_si512(*any, v);
+    }
+}
+
+AVX512 INLINE void labels_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
+                                   const uint8_t *map, uint8_t *labels, __m512i *any)
+{
+    if (s.width > 1 && map[PTWM_ZERO_BIN] == map[PTWM_OTHER_BIN])
+        rough_labels_512(s, raw, n, first, shift, map, labels, any);
+    else
+        bins_body_512(s, raw, n, first, shift, map, labels, any);
 }
 
 AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
@@ -124,9 +169,9 @@ AVX512 static bool labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, 
     __m512i any;
 
     if (shift != NULL)
-        FOR_KIND(kind, bins_body_512, raw, whole, first, shift, map, labels, &any)
+        FOR_KIND(kind, labels_body_512, raw, whole, first, shift, map, labels, &any)
     else
-        FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, map, labels, &any)
+        FOR_KIND(kind, labels_body_512, raw, whole, first, NULL, map, labels, &any)
     if (n > whole)
         rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
                           map, labels + whole);

@@ -69,6 +69,8 @@ static void split_kernels(void)
             shift[i] = (uint16_t)(k % 3 ? (uint32_t)((int)below(9) - 4) & mask : below(mask + 1));
         for (unsigned i = 0; i < 64; i++)
             map[i] = (uint8_t)(below(32) | (below(100) == 0 ? 128 : 0));
+        if (below(2) == 0) /* as where 0 has no label */
+            map[63] = map[62];
 
         ptwm_float_symbols(kind, raw, n, symbols);
         ptwm_float_bins(kind, raw, n, first, k % 2 ? shift : NULL, bins);
