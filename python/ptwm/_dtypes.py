@@ -102,8 +102,6 @@ BY_CODE: dict[int, Dtype] = {dtype.code: dtype for dtype in DTYPES}
 _BY_NAME: dict[str, Dtype] = {
     name: dtype for dtype in DTYPES for name in (dtype.name, dtype.numpy_name, dtype.torch_name) if name is not None
 }
-
-
 _BY_TORCH_NAME: dict[str, Dtype] = {dtype.torch_name: dtype for dtype in DTYPES if dtype.torch_name is not None}
 
 
@@ -114,24 +112,20 @@ def spelling(code: int) -> str | None:
     return BY_CODE[code].name if code in BY_CODE else f"UNKNOWN_{code}"
 
 
-def _is_torch(spec: Any) -> bool:
-    # Who holds such an object has imported its module; so below.
-    torch_module = sys.modules.get("torch")
-    return torch_module is not None and isinstance(spec, torch_module.dtype)
-
-
-def _name_of(spec: Any) -> str:
-    """The name of a dtype that is given as a name, a torch.dtype, a numpy dtype or a numpy scalar type."""
+def _spelled(spec: Any) -> tuple[str, dict[str, Dtype]]:
+    """The name of a dtype that is given as a name, a torch.dtype, a numpy dtype or a numpy scalar type; where it means
+    something, for torch's int4 and numpy's, which is ml_dtypes', share a name and nothing else."""
     if isinstance(spec, str):
-        return spec.removeprefix("torch.")
-    if _is_torch(spec):
-        return str(spec).removeprefix("torch.")
-    numpy_module = sys.modules.get("numpy")
+        return spec.removeprefix("torch."), _BY_NAME
+    # Who holds an object of these has imported its module.
+    torch_module, numpy_module = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch_module is not None and isinstance(spec, torch_module.dtype):
+        return str(spec).removeprefix("torch."), _BY_TORCH_NAME
     if numpy_module is not None:
         if isinstance(spec, type) and issubclass(spec, numpy_module.generic):
-            return str(numpy_module.dtype(spec).name)
+            return str(numpy_module.dtype(spec).name), _BY_NAME
         if isinstance(spec, numpy_module.dtype):
-            return str(spec.name) if spec.subdtype is None else str(spec)
+            return str(spec.name) if spec.subdtype is None else str(spec), _BY_NAME
     raise TypeError(f"a dtype is a torch.dtype, a numpy dtype or scalar type, or a name, not {type(spec).__name__}")
 
 
@@ -141,9 +135,8 @@ def resolve(spec: Any) -> tuple[Dtype, int]:
     The second is 1 but for torch's packed pairs, as an object or by name. TypeError if spec is nothing that could name
     a dtype, ValueError if it names none that the format has. The byte order of a numpy dtype does not matter here.
     """
-    name = _name_of(spec)
-    # torch's int4 and numpy's, which is ml_dtypes', share a name and nothing else.
-    dtype = (_BY_TORCH_NAME if _is_torch(spec) else _BY_NAME).get(name)
+    name, dtypes = _spelled(spec)
+    dtype = dtypes.get(name)
     if dtype is None:
         raise ValueError(f"unknown dtype {name!r}")
     return dtype, 2 if name in _PAIRS else 1

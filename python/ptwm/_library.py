@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections import deque
@@ -26,9 +27,15 @@ MAX_THREADS = 1024
 
 def new_struct(name: str) -> Any:
     """A zeroed public struct that knows its size, as `struct <name> *`."""
-    struct = ffi.new(f"struct {name} *")
-    struct.struct_nbytes = ffi.sizeof(struct[0])
+    pointer, nbytes = _struct_type(name)
+    struct = ffi.new(pointer)
+    struct.struct_nbytes = nbytes
     return struct
+
+
+@functools.cache
+def _struct_type(name: str) -> tuple[Any, int]:
+    return ffi.typeof(f"struct {name} *"), ffi.sizeof(f"struct {name}")
 
 
 def none_or(value: int) -> int | None:

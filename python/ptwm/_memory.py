@@ -315,10 +315,13 @@ class Borrowed:
 
     def __init__(self, data: Any, writable: bool = False) -> None:
         self._owner = data
-        if _is_torch(data):
-            self.nbytes, self.pointer = _borrow_torch(data)
-            return
-        view = memoryview(_bytes_of_array(data) if is_array(data) else data)
+        if type(data) not in (bytes, memoryview):
+            if _is_torch(data):
+                self.nbytes, self.pointer = _borrow_torch(data)
+                return
+            if is_array(data):
+                data = _bytes_of_array(data)
+        view = memoryview(data)
         if view.format is not None and "O" in view.format:
             raise TypeError("a buffer of Python objects has no raw bytes")
         if not view.c_contiguous:

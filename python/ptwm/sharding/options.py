@@ -25,7 +25,7 @@ class Method(IntEnum):
 
 def check_method(method: int) -> Method:
     """A method from its number. TypeError for what is no integer, ValueError for a number that is no method."""
-    return Method(to_int(method))
+    return method if isinstance(method, Method) else Method(to_int(method))
 
 
 @dataclass(frozen=True)

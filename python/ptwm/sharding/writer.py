@@ -16,7 +16,7 @@ from ptwm._callbacks import buffer as callback_buffer
 from ptwm._callbacks import sink as callback_sink
 from ptwm._dtypes import logical_shape, resolve
 from ptwm._errors import exception, new_error
-from ptwm._library import ffi, lib, new_struct, none_or, path_to_c, zstd_provider
+from ptwm._library import ffi, lib, none_or, path_to_c, zstd_provider
 from ptwm._memory import Borrowed, GrowingBytes, is_array, little_endian
 from ptwm.chains import Chain
 from ptwm.sharding.options import EncodingOptions, Method, check_method
@@ -200,7 +200,8 @@ class Writer:
             return
         if data is None:
             raise TypeError("a tensor needs data (or alias_of)")
-        spec, kept = _spec(name, data, dtype, shape, chains, method)
+        spec = ffi.new(_SPEC)
+        kept = _fill(spec, name, data, dtype, shape, chains, method)
         error = new_error()
         with self._lock:
             self._check(lib.ptwm_writer_add(self._open(), spec, error), error, name)
@@ -216,18 +217,17 @@ class Writer:
         BATCH_NBYTES of them are held at a time. `advance` is told the bytes that have been added.
         """
         for batch in _batches(tensors):
-            specs = ffi.new("struct ptwm_tensor_spec[]", [spec[0] for _, spec, _ in batch])
             error = new_error()
             with self._lock:
-                status = lib.ptwm_writer_add_many(self._open(), specs, len(batch), error)
+                status = lib.ptwm_writer_add_many(self._open(), batch.specs, len(batch.names), error)
                 if status != lib.PTWM_OK:
                     # The tensor concerned is counted from the file's first one.
                     number = none_or(error.tensor)
                     in_batch = -1 if number is None else number - self._n_tensors
-                    self._check(status, error, batch[in_batch][0] if 0 <= in_batch < len(batch) else None)
-                self._n_tensors += len(batch)
+                    self._check(status, error, batch.names[in_batch] if 0 <= in_batch < len(batch.names) else None)
+                self._n_tensors += len(batch.names)
             if advance is not None:
-                advance(sum(spec.nbytes for _, spec, _ in batch))
+                advance(batch.nbytes)
 
     def _add_alias(self, name: str, target: str) -> None:
         encoded, encoded_target = _encode_name(name), _encode_name(target)
@@ -327,18 +327,33 @@ class _Close:
             lib.ptwm_writer_close(writer)
 
 
-def _batches(tensors: Iterable[_Tensor] | Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[str, Any, list[Any]]]]:
-    """Names and specs, with what must live as long as they do, of tensors that are added together."""
-    batch: list[tuple[str, Any, list[Any]]] = []
-    nbytes = 0
+class _Batch:
+    """Tensors that are added together."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.specs = ffi.new("struct ptwm_tensor_spec[]", BATCH_TENSORS)
+        self.nbytes = 0
+        self._kept: list[Any] = []  # what the specs point to
+
+    def append(self, tensor: _Tensor | tuple[Any, ...]) -> None:
+        spec = self.specs + len(self.names)
+        self._kept.append(_fill(spec, *tensor))
+        self.names.append(tensor[0])
+        self.nbytes += spec.nbytes
+
+    def is_full(self) -> bool:
+        return self.nbytes >= BATCH_NBYTES or len(self.names) >= BATCH_TENSORS
+
+
+def _batches(tensors: Iterable[_Tensor] | Iterable[tuple[Any, ...]]) -> Iterator[_Batch]:
+    batch = _Batch()
     for tensor in tensors:
-        spec, kept = _spec(*tensor)
-        batch.append((tensor[0], spec, kept))
-        nbytes += spec.nbytes
-        if nbytes >= BATCH_NBYTES or len(batch) >= BATCH_TENSORS:
+        batch.append(tensor)
+        if batch.is_full():
             yield batch
-            batch, nbytes = [], 0
-    if batch:
+            batch = _Batch()
+    if batch.names:
         yield batch
 
 
@@ -372,25 +387,31 @@ def _encode_name(name: str) -> bytes:
         raise ValueError(f"the name {name!r} cannot be encoded in UTF-8: {error.reason}") from error
 
 
-def _spec(
+_SPEC = ffi.typeof("struct ptwm_tensor_spec *")
+_SPEC_NBYTES = ffi.sizeof("struct ptwm_tensor_spec")
+_SHAPE = ffi.typeof("uint64_t[]")
+
+
+def _fill(
+    spec: Any,
     name: str,
     data: Any,
     dtype: Any,
     shape: Iterable[int] | None,
     chains: Iterable[Chain | bytes] | None,
     method: int,
-) -> tuple[Any, list[Any]]:
-    """The `struct ptwm_tensor_spec *`, and what must live as long as it."""
+) -> Any:
+    """Fills a zeroed `struct ptwm_tensor_spec *` and returns what must live as long as it."""
     encoded = ffi.from_buffer(_encode_name(name))
     code, dims = _typed(name, dtype, shape)
     borrowed = Borrowed(_in_file_order(name, data, dtype))
-    c_shape = ffi.new("uint64_t[]", dims)
-    spec = new_struct("ptwm_tensor_spec")
+    c_shape = ffi.new(_SHAPE, dims) if dims else ffi.NULL
+    spec.struct_nbytes = _SPEC_NBYTES
     spec.name, spec.name_nbytes = encoded, len(encoded)
-    spec.dtype, spec.n_dims, spec.shape = code, len(dims), c_shape if dims else ffi.NULL
+    spec.dtype, spec.n_dims, spec.shape = code, len(dims), c_shape
     spec.data, spec.nbytes = borrowed.pointer, borrowed.nbytes
     spec.method = check_method(method)
-    kept = [encoded, borrowed, c_shape]
+    c_chains = wires = None
     if chains is not None:
         wires = [ffi.from_buffer(_wire(chain)) for chain in chains]
         if not wires:
@@ -399,8 +420,7 @@ def _spec(
         for c_chain, wire in zip(c_chains, wires):
             c_chain.bytes, c_chain.nbytes = wire, len(wire)
         spec.chains, spec.n_chains = c_chains, len(wires)
-        kept += [wires, c_chains]
-    return spec, kept
+    return encoded, borrowed, c_shape, wires, c_chains
 
 
 def _wire(chain: Chain | bytes) -> bytes:
