@@ -6,46 +6,15 @@
 
 enum { BLOCK = 512, PAIR_BLOCK = PTWM_PAIR_BLOCK };
 
-/* A label step as constants, so that a kernel can be specialised by the compiler. */
-struct step {
-    uint8_t width, shift, bits;
-};
-
-static const struct step steps[] = {
-    [PTWM_FLOAT_NONE] = { 0, 0, 0 },  [PTWM_FLOAT_B16_9] = { 2, 6, 9 }, [PTWM_FLOAT_B16_8] = { 2, 7, 8 },
-    [PTWM_FLOAT_F32_9] = { 4, 6, 9 }, [PTWM_FLOAT_F32_8] = { 4, 7, 8 }, [PTWM_FLOAT_F16_6] = { 2, 9, 6 },
-    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },  [PTWM_FLOAT_F8_6] = { 1, 1, 6 }, [PTWM_FLOAT_I8_5] = { 1, 3, 5 },
-};
-
 enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain)
 {
     if (chain->n_steps != 1 || chain->label == NULL)
         return PTWM_FLOAT_NONE;
     for (int k = PTWM_FLOAT_B16_9; k < PTWM_N_FLOAT_KINDS; k++)
-        if (steps[k].width == chain->label->width && steps[k].shift == chain->label->shift &&
-            steps[k].bits == chain->label->bits)
+        if (ptwm_float_steps[k].width == chain->label->width && ptwm_float_steps[k].shift == chain->label->shift &&
+            ptwm_float_steps[k].bits == chain->label->bits)
             return (enum ptwm_float_kind)k;
     return PTWM_FLOAT_NONE;
-}
-
-unsigned ptwm_float_width(enum ptwm_float_kind kind)
-{
-    return steps[kind].width;
-}
-
-unsigned ptwm_float_bits(enum ptwm_float_kind kind)
-{
-    return steps[kind].bits;
-}
-
-unsigned ptwm_float_rest_bits(enum ptwm_float_kind kind)
-{
-    return (steps[kind].width == 1 ? 8u : 16u) - steps[kind].bits;
-}
-
-unsigned ptwm_float_n_low(enum ptwm_float_kind kind)
-{
-    return steps[kind].width == 4;
 }
 
 /* ------------------------------------------------------------------------------------------------ plain versions */
@@ -55,13 +24,14 @@ static inline uint32_t unit_at(const uint8_t *raw, size_t i, unsigned width)
     return width == 1 ? raw[i] : ptwm_load16(raw + (i + 1) * width - 2);
 }
 
-static inline void symbols_of(struct step s, const uint8_t *raw, size_t n, uint16_t *symbols)
+static inline void symbols_of(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t *symbols)
 {
     for (size_t i = 0; i < n; i++)
         symbols[i] = (uint16_t)(unit_at(raw, i, s.width) >> s.shift & ((1u << s.bits) - 1));
 }
 
-static inline uint8_t bin_of(struct step s, const uint8_t *raw, size_t i, uint32_t first, const uint16_t *shift)
+static inline uint8_t bin_of(struct ptwm_float_step s, const uint8_t *raw, size_t i, uint32_t first,
+                             const uint16_t *shift)
 {
     uint32_t symbol = unit_at(raw, i, s.width) >> s.shift, bin;
 
@@ -72,8 +42,8 @@ static inline uint8_t bin_of(struct step s, const uint8_t *raw, size_t i, uint32
     return (uint8_t)(symbol == 0 ? PTWM_ZERO_BIN : bin);
 }
 
-static inline void bins_of(struct step s, const uint8_t *raw, size_t n, uint32_t first, const uint16_t *shift,
-                           uint8_t *bins)
+static inline void bins_of(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint32_t first,
+                           const uint16_t *shift, uint8_t *bins)
 {
     uint8_t block[PAIR_BLOCK]; /* as the elements are: so compilers vectorise both loops */
     size_t i = 0;
@@ -91,7 +61,7 @@ static inline void bins_of(struct step s, const uint8_t *raw, size_t n, uint32_t
 }
 
 /* n <= BLOCK */
-static inline void rests_of(struct step s, const uint8_t *raw, size_t n, uint16_t *rests)
+static inline void rests_of(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t *rests)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t unit = unit_at(raw, i, s.width);
@@ -100,16 +70,16 @@ static inline void rests_of(struct step s, const uint8_t *raw, size_t n, uint16_
 }
 
 /* Calls function with the kind's step as a constant. */
-#define FOR_KIND(kind, function, ...)                                                   \
-    switch (kind) {                                                                     \
-    case PTWM_FLOAT_B16_9: function((struct step){ 2, 6, 9 }, __VA_ARGS__); break;      \
-    case PTWM_FLOAT_B16_8: function((struct step){ 2, 7, 8 }, __VA_ARGS__); break;      \
-    case PTWM_FLOAT_F32_9: function((struct step){ 4, 6, 9 }, __VA_ARGS__); break;      \
-    case PTWM_FLOAT_F32_8: function((struct step){ 4, 7, 8 }, __VA_ARGS__); break;      \
-    case PTWM_FLOAT_F16_6: function((struct step){ 2, 9, 6 }, __VA_ARGS__); break;      \
-    case PTWM_FLOAT_F8_5: function((struct step){ 1, 2, 5 }, __VA_ARGS__); break;       \
-    case PTWM_FLOAT_F8_6: function((struct step){ 1, 1, 6 }, __VA_ARGS__); break;       \
-    default: function((struct step){ 1, 3, 5 }, __VA_ARGS__); break;                    \
+#define FOR_KIND(kind, function, ...)                                                                                  \
+    switch (kind) {                                                                                                    \
+    case PTWM_FLOAT_B16_9: function((struct ptwm_float_step){ 2, 6, 9 }, __VA_ARGS__); break;                          \
+    case PTWM_FLOAT_B16_8: function((struct ptwm_float_step){ 2, 7, 8 }, __VA_ARGS__); break;                          \
+    case PTWM_FLOAT_F32_9: function((struct ptwm_float_step){ 4, 6, 9 }, __VA_ARGS__); break;                          \
+    case PTWM_FLOAT_F32_8: function((struct ptwm_float_step){ 4, 7, 8 }, __VA_ARGS__); break;                          \
+    case PTWM_FLOAT_F16_6: function((struct ptwm_float_step){ 2, 9, 6 }, __VA_ARGS__); break;                          \
+    case PTWM_FLOAT_F8_5: function((struct ptwm_float_step){ 1, 2, 5 }, __VA_ARGS__); break;                           \
+    case PTWM_FLOAT_F8_6: function((struct ptwm_float_step){ 1, 1, 6 }, __VA_ARGS__); break;                           \
+    default: function((struct ptwm_float_step){ 1, 3, 5 }, __VA_ARGS__); break;                                        \
     }
 
 static void symbols_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols)
@@ -174,7 +144,7 @@ static void rests_c99(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, u
 
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        FOR_KIND(kind, rests_of, raw + i * steps[kind].width, m, rests)
+        FOR_KIND(kind, rests_of, raw + i * ptwm_float_steps[kind].width, m, rests)
         ptwm_rest_pack(packed + i / BLOCK * 64 * r, rests, m, r);
     }
 }

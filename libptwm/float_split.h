@@ -22,13 +22,41 @@ enum ptwm_float_kind {
     PTWM_FLOAT_I8_5,  /* label(1, 3, 5): no float, but bytes of quantised weights, coded like one */
     PTWM_N_FLOAT_KINDS
 };
+/* Their parameters, as constants, so that compilers specialise what is called with them. */
+struct ptwm_float_step {
+    uint8_t width, shift, bits;
+};
+
+static const struct ptwm_float_step ptwm_float_steps[PTWM_N_FLOAT_KINDS] = {
+    [PTWM_FLOAT_NONE] = { 0, 0, 0 },  [PTWM_FLOAT_B16_9] = { 2, 6, 9 }, [PTWM_FLOAT_B16_8] = { 2, 7, 8 },
+    [PTWM_FLOAT_F32_9] = { 4, 6, 9 }, [PTWM_FLOAT_F32_8] = { 4, 7, 8 }, [PTWM_FLOAT_F16_6] = { 2, 9, 6 },
+    [PTWM_FLOAT_F8_5] = { 1, 2, 5 },  [PTWM_FLOAT_F8_6] = { 1, 1, 6 },  [PTWM_FLOAT_I8_5] = { 1, 3, 5 },
+};
+
 /* The kind of a chain that is one such step and nothing else, or PTWM_FLOAT_NONE. */
 enum ptwm_float_kind ptwm_float_kind_of(const struct ptwm_parsed_chain *chain);
 
-unsigned ptwm_float_width(enum ptwm_float_kind kind);
-unsigned ptwm_float_bits(enum ptwm_float_kind kind);      /* of a symbol */
-unsigned ptwm_float_rest_bits(enum ptwm_float_kind kind);
-unsigned ptwm_float_n_low(enum ptwm_float_kind kind);     /* low planes: 0 or 1 */
+static inline unsigned ptwm_float_width(enum ptwm_float_kind kind)
+{
+    return ptwm_float_steps[kind].width;
+}
+
+/* Of a symbol. */
+static inline unsigned ptwm_float_bits(enum ptwm_float_kind kind)
+{
+    return ptwm_float_steps[kind].bits;
+}
+
+static inline unsigned ptwm_float_rest_bits(enum ptwm_float_kind kind)
+{
+    return (ptwm_float_width(kind) == 1 ? 8u : 16u) - ptwm_float_bits(kind);
+}
+
+/* Low planes: 0 or 1. */
+static inline unsigned ptwm_float_n_low(enum ptwm_float_kind kind)
+{
+    return ptwm_float_width(kind) == 4;
+}
 
 /* The symbols of n elements, before shifts. */
 void ptwm_float_symbols(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t *symbols);

@@ -15,7 +15,7 @@ INLINE uint16x8_t units_neon(const uint8_t *raw, unsigned width)
 
 /* ------------------------------------------------------------------------------------------------- bins, labels */
 
-INLINE uint8x8_t bins_of_8(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+INLINE uint8x8_t bins_of_8(struct ptwm_float_step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
 {
     uint16x8_t symbol = vshlq_u16(units_neon(raw, s.width), vdupq_n_s16((int16_t)-s.shift)), bin;
 
@@ -28,7 +28,7 @@ INLINE uint8x8_t bins_of_8(struct step s, const uint8_t *raw, uint16_t first, co
 }
 
 /* Of elements of a byte. */
-INLINE uint8x16_t bins_of_16(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+INLINE uint8x16_t bins_of_16(struct ptwm_float_step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
 {
     uint8x16_t symbol = vshlq_u8(vld1q_u8(raw), vdupq_n_s8((int8_t)-s.shift)), bin;
 
@@ -40,15 +40,15 @@ INLINE uint8x16_t bins_of_16(struct step s, const uint8_t *raw, uint16_t first, 
 }
 
 /* Bins of 16 elements of 2 or 4 bytes. */
-INLINE uint8x16_t bins_of_16_wide(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+INLINE uint8x16_t bins_of_16_wide(struct ptwm_float_step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
 {
     return vcombine_u8(bins_of_8(s, raw, first, shift),
                        bins_of_8(s, raw + 8 * s.width, first, shift != NULL ? shift + 8 : NULL));
 }
 
 /* Bins, or with a map their labels, of whole PAIR_BLOCKs; *any is the OR of all. */
-INLINE void bins_body_neon(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                           const uint8_t *map, uint8_t *bins, uint8x16_t *any)
+INLINE void bins_body_neon(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t first,
+                           const uint16_t *shift, const uint8_t *map, uint8_t *bins, uint8x16_t *any)
 {
     uint8x16x4_t table;
 
@@ -90,7 +90,7 @@ static void bins_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, u
         FOR_KIND(kind, bins_body_neon, raw, whole, first, shift, NULL, bins, &any)
     else
         FOR_KIND(kind, bins_body_neon, raw, whole, first, NULL, NULL, bins, &any)
-    bins_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
+    bins_c99(kind, raw + whole * ptwm_float_steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
              bins + whole);
 }
 
@@ -114,8 +114,8 @@ static bool labels_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n,
         FOR_KIND(kind, bins_body_neon, raw, whole, first, shift, map, labels, &any)
     else
         FOR_KIND(kind, bins_body_neon, raw, whole, first, NULL, map, labels, &any)
-    rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
-                      map, labels + whole);
+    rest = labels_c99(kind, raw + whole * ptwm_float_steps[kind].width, n - whole, first,
+                      shift != NULL ? shift + whole : NULL, map, labels + whole);
     return vmaxvq_u8(any) > 127 || rest;
 }
 
@@ -134,7 +134,7 @@ INLINE uint16x8_t seven_bits(uint16x8_t unit)
 }
 
 /* Blocks of 7 or 8 bits: the sign and the low mantissa bits stay where they are, so masks are all it takes. */
-INLINE void rest_block_78_neon(struct step s, const uint8_t *raw, uint8_t *packed)
+INLINE void rest_block_78_neon(struct ptwm_float_step s, const uint8_t *raw, uint8_t *packed)
 {
     const uint16x8_t own = vdupq_n_u16((uint16_t)(0x8000 | ((1 << s.shift) - 1)));
     const size_t step = 32 * (size_t)s.width;
@@ -155,7 +155,7 @@ INLINE void rest_block_78_neon(struct step s, const uint8_t *raw, uint8_t *packe
     }
 }
 
-INLINE void rests_body_neon(struct step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
+INLINE void rests_body_neon(struct ptwm_float_step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
 {
     for (; n_blocks > 0; n_blocks--, raw += BLOCK * (size_t)s.width, packed += 64 * (16u - s.bits))
         rest_block_78_neon(s, raw, packed);
@@ -168,7 +168,8 @@ static void rests_neon(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, 
 
     if (n_blocks > 0)
         FOR_KIND(kind, rests_body_neon, raw, n_blocks, packed)
-    rests_c99(kind, raw + n_blocks * BLOCK * steps[kind].width, n - n_blocks * BLOCK, packed + n_blocks * 64 * r);
+    rests_c99(kind, raw + n_blocks * BLOCK * ptwm_float_steps[kind].width, n - n_blocks * BLOCK,
+              packed + n_blocks * 64 * r);
 }
 
 static uint16_t lows_neon(const uint8_t *raw, size_t n, uint8_t *low)

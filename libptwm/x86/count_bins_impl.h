@@ -71,7 +71,7 @@ struct eighths {
     uint8_t usual, frequent;
 };
 
-AVX512 INLINE struct eighths eighths_of(struct step s)
+AVX512 INLINE struct eighths eighths_of(struct ptwm_float_step s)
 {
     return s.bits >= 8    ? (struct eighths){ 0x70, 0x88 }
            : s.bits == 5  ? (struct eighths){ 0x0e, 0x81 }
@@ -166,7 +166,7 @@ AVX512 static void add_bins_avx512(const uint8_t *bins, size_t n, uint16_t histo
 }
 
 /* How many of n_vectors times 64 symbols are below the range, but not 0. */
-AVX512 static unsigned count_below_512(struct step s, const uint8_t *raw, unsigned n_vectors, uint16_t first,
+AVX512 static unsigned count_below_512(struct ptwm_float_step s, const uint8_t *raw, unsigned n_vectors, uint16_t first,
                                        const uint16_t *shift)
 {
     const __m512i one = _mm512_set1_epi16(1), below = _mm512_set1_epi16((short)(first - 1));
@@ -180,7 +180,7 @@ AVX512 static unsigned count_below_512(struct step s, const uint8_t *raw, unsign
 }
 
 /* Adds the bins of n_vectors times 64 elements. */
-AVX512 INLINE void count_elements_512(struct step s, const uint8_t *raw, unsigned n_vectors, uint16_t first,
+AVX512 INLINE void count_elements_512(struct ptwm_float_step s, const uint8_t *raw, unsigned n_vectors, uint16_t first,
                                       const uint16_t *shift, uint16_t histogram[PTWM_N_BINS])
 {
     const unsigned step_nbytes = 64u * s.width;
@@ -200,8 +200,8 @@ AVX512 INLINE void count_elements_512(struct step s, const uint8_t *raw, unsigne
     }
 }
 
-AVX512 INLINE void count_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                  uint16_t histogram[PTWM_N_BINS])
+AVX512 INLINE void count_body_512(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t first,
+                                  const uint16_t *shift, uint16_t histogram[PTWM_N_BINS])
 {
     uint8_t bins[BLOCK];
     __m512i any;
@@ -217,17 +217,17 @@ AVX512 INLINE void count_body_512(struct step s, const uint8_t *raw, size_t n, u
 }
 
 /* A function for each kind: compilers that do not optimise give each copy of a body memory of its own, 10 MB in all. */
-#define DEFINE_COUNT_512(kind)                                                                               \
-    AVX512 static void count_##kind##_512(const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift, \
-                                          uint16_t histogram[PTWM_N_BINS])                                   \
-    {                                                                                                        \
-        count_body_512(steps[PTWM_FLOAT_##kind], raw, n, first, NULL, histogram);                            \
-        (void)shift;                                                                                         \
-    }                                                                                                        \
-    AVX512 static void count_shifted_##kind##_512(const uint8_t *raw, size_t n, uint16_t first,              \
-                                                  const uint16_t *shift, uint16_t histogram[PTWM_N_BINS])    \
-    {                                                                                                        \
-        count_body_512(steps[PTWM_FLOAT_##kind], raw, n, first, shift, histogram);                           \
+#define DEFINE_COUNT_512(kind)                                                                                         \
+    AVX512 static void count_##kind##_512(const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,         \
+                                          uint16_t histogram[PTWM_N_BINS])                                             \
+    {                                                                                                                  \
+        count_body_512(ptwm_float_steps[PTWM_FLOAT_##kind], raw, n, first, NULL, histogram);                           \
+        (void)shift;                                                                                                   \
+    }                                                                                                                  \
+    AVX512 static void count_shifted_##kind##_512(const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift, \
+                                                  uint16_t histogram[PTWM_N_BINS])                                     \
+    {                                                                                                                  \
+        count_body_512(ptwm_float_steps[PTWM_FLOAT_##kind], raw, n, first, shift, histogram);                          \
     }
 #define COUNTS_512(kind) [PTWM_FLOAT_##kind] = { count_##kind##_512, count_shifted_##kind##_512 }
 
@@ -256,8 +256,8 @@ AVX512 static void count_avx512(enum ptwm_float_kind kind, const uint8_t *raw, s
 
     counts_512[kind][shift != NULL](raw, whole, first, shift, histogram);
     if (n > whole)
-        count_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
-                  histogram);
+        count_c99(kind, raw + whole * ptwm_float_steps[kind].width, n - whole, first,
+                  shift != NULL ? shift + whole : NULL, histogram);
 }
 
 /* ---------------------------------------------------------------------------------------------------- AVX2 */

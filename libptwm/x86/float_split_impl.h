@@ -46,7 +46,7 @@ AVX2 static void symbols_avx2(enum ptwm_float_kind kind, const uint8_t *raw, siz
 /* ------------------------------------------------------------------------------------------------- AVX-512: bins */
 
 /* Symbols of 32 units, as u16. */
-AVX512 INLINE __m512i symbols_of_32(struct step s, const uint8_t *raw, const uint16_t *shift)
+AVX512 INLINE __m512i symbols_of_32(struct ptwm_float_step s, const uint8_t *raw, const uint16_t *shift)
 {
     __m512i symbol = _mm512_srli_epi16(units_512(raw, s.width), s.shift);
 
@@ -56,7 +56,7 @@ AVX512 INLINE __m512i symbols_of_32(struct step s, const uint8_t *raw, const uin
 }
 
 /* Bins of 32 units, as u16. */
-AVX512 INLINE __m512i bins_of_32(struct step s, const uint8_t *raw, __m512i first, const uint16_t *shift)
+AVX512 INLINE __m512i bins_of_32(struct ptwm_float_step s, const uint8_t *raw, __m512i first, const uint16_t *shift)
 {
     const __m512i symbol = symbols_of_32(s, raw, shift);
     const __m512i bin = _mm512_min_epu16(_mm512_sub_epi16(symbol, first), _mm512_set1_epi16(PTWM_OTHER_BIN));
@@ -65,7 +65,8 @@ AVX512 INLINE __m512i bins_of_32(struct step s, const uint8_t *raw, __m512i firs
 }
 
 /* Bins of 64 elements of a byte: the shifts come as u16. */
-AVX512 INLINE __m512i bins_of_64_bytes(struct step s, const uint8_t *raw, __m512i first, const uint16_t *shift)
+AVX512 INLINE __m512i bins_of_64_bytes(struct ptwm_float_step s, const uint8_t *raw, __m512i first,
+                                       const uint16_t *shift)
 {
     __m512i symbol = _mm512_srli_epi16(bytes_64(raw), s.shift), bin;
 
@@ -80,7 +81,7 @@ AVX512 INLINE __m512i bins_of_64_bytes(struct step s, const uint8_t *raw, __m512
 }
 
 /* Bins of a PAIR_BLOCK. */
-AVX512 INLINE __m512i bins_of_64(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+AVX512 INLINE __m512i bins_of_64(struct ptwm_float_step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
 {
     const __m512i from = _mm512_set1_epi16((short)first);
     __m512i a, b;
@@ -96,7 +97,8 @@ AVX512 INLINE __m512i bins_of_64(struct step s, const uint8_t *raw, uint16_t fir
  * One more than the bins of a PAIR_BLOCK of elements of more than a byte, with fewer operations: symbols below the
  * range count as 0, and the bin of that, the last one, is 64 less.
  */
-AVX512 INLINE __m512i rough_bins_of_64(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+AVX512 INLINE __m512i rough_bins_of_64(struct ptwm_float_step s, const uint8_t *raw, uint16_t first,
+                                       const uint16_t *shift)
 {
     const __m512i below = _mm512_set1_epi16((short)(first - 1)), most = _mm512_set1_epi16(PTWM_OTHER_BIN + 1);
     const __m512i a = symbols_of_32(s, raw, shift);
@@ -107,8 +109,8 @@ AVX512 INLINE __m512i rough_bins_of_64(struct step s, const uint8_t *raw, uint16
 }
 
 /* Bins, or with a map labels; *any is the OR of what is stored. */
-AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                 const uint8_t *map, uint8_t *bins, __m512i *any)
+AVX512 INLINE void bins_body_512(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t first,
+                                 const uint16_t *shift, const uint8_t *map, uint8_t *bins, __m512i *any)
 {
     *any = _mm512_setzero_si512();
     for (size_t i = 0; i < n; i += PAIR_BLOCK) {
@@ -121,8 +123,8 @@ AVX512 INLINE void bins_body_512(struct step s, const uint8_t *raw, size_t n, ui
 }
 
 /* Labels by a map in which symbols that are 0 and those below the range have the same. */
-AVX512 INLINE void rough_labels_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                    const uint8_t *map, uint8_t *labels, __m512i *any)
+AVX512 INLINE void rough_labels_512(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t first,
+                                    const uint16_t *shift, const uint8_t *map, uint8_t *labels, __m512i *any)
 {
     const __m512i by_rough =
         _mm512_mask_expand_epi8(_mm512_set1_epi8((char)map[PTWM_ZERO_BIN]), ~(__mmask64)1, bytes_64(map));
@@ -136,8 +138,8 @@ AVX512 INLINE void rough_labels_512(struct step s, const uint8_t *raw, size_t n,
     }
 }
 
-AVX512 INLINE void labels_body_512(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                                   const uint8_t *map, uint8_t *labels, __m512i *any)
+AVX512 INLINE void labels_body_512(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t first,
+                                   const uint16_t *shift, const uint8_t *map, uint8_t *labels, __m512i *any)
 {
     if (s.width > 1 && map[PTWM_ZERO_BIN] == map[PTWM_OTHER_BIN])
         rough_labels_512(s, raw, n, first, shift, map, labels, any);
@@ -157,8 +159,8 @@ AVX512 static void bins_avx512(enum ptwm_float_kind kind, const uint8_t *raw, si
         FOR_KIND(kind, bins_body_512, raw, whole, first, NULL, NULL, bins, &any)
     (void)any;
     if (n > whole)
-        bins_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
-                 bins + whole);
+        bins_c99(kind, raw + whole * ptwm_float_steps[kind].width, n - whole, first,
+                 shift != NULL ? shift + whole : NULL, bins + whole);
 }
 
 AVX512 static bool labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, size_t n, uint16_t first,
@@ -173,8 +175,8 @@ AVX512 static bool labels_avx512(enum ptwm_float_kind kind, const uint8_t *raw, 
     else
         FOR_KIND(kind, labels_body_512, raw, whole, first, NULL, map, labels, &any)
     if (n > whole)
-        rest = labels_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
-                          map, labels + whole);
+        rest = labels_c99(kind, raw + whole * ptwm_float_steps[kind].width, n - whole, first,
+                          shift != NULL ? shift + whole : NULL, map, labels + whole);
     return _mm512_movepi8_mask(any) != 0 || rest;
 }
 
@@ -186,7 +188,7 @@ AVX512 INLINE __m512i swapped_512(__m512i v)
 }
 
 /* Blocks of 7 or 8 bits: the sign and the low mantissa bits stay where they are, so masks are all it takes. */
-AVX512 INLINE void rest_block_78_512(struct step s, const uint8_t *raw, uint8_t *packed)
+AVX512 INLINE void rest_block_78_512(struct ptwm_float_step s, const uint8_t *raw, uint8_t *packed)
 {
     const __m512i own = _mm512_set1_epi16((short)(0x8000 | ((1 << s.shift) - 1)));
     const size_t step = 32 * (size_t)s.width;
@@ -239,13 +241,13 @@ AVX512 INLINE __m512i up_512(__m512i v, unsigned n, int mask)
 }
 
 /* 64 bytes whose rests of 3 bits are where those of float8 are: the highest in bit 7. */
-AVX512 INLINE __m512i rests_3_512(struct step s, const uint8_t *raw)
+AVX512 INLINE __m512i rests_3_512(struct ptwm_float_step s, const uint8_t *raw)
 {
     const __m512i v = bytes_64(raw);
     return s.shift == 2 ? v : choose_512(_mm512_set1_epi8((char)0x80), _mm512_slli_epi16(v, 5), v);
 }
 
-AVX512 INLINE void rest_block_3_512(struct step s, const uint8_t *raw, uint8_t *packed)
+AVX512 INLINE void rest_block_3_512(struct ptwm_float_step s, const uint8_t *raw, uint8_t *packed)
 {
     const __m512i a = rests_3_512(s, raw + 384), b = rests_3_512(s, raw + 448), outer = _mm512_set1_epi8((char)0x83);
     const __m512i middle[3] = { _mm512_or_si512(down_512(a, 2, 0x20), up_512(a, 4, 0x10)),
@@ -273,7 +275,7 @@ AVX512 INLINE void rest_block_2_512(const uint8_t *raw, uint8_t *packed)
     }
 }
 
-AVX512 INLINE void rests_body_512(struct step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
+AVX512 INLINE void rests_body_512(struct ptwm_float_step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
 {
     const size_t r = (s.width == 1 ? 8u : 16u) - s.bits;
 
@@ -294,7 +296,7 @@ AVX512 static void rests_avx512(enum ptwm_float_kind kind, const uint8_t *raw, s
     const size_t n_blocks = n / BLOCK;
 
     FOR_KIND(kind, rests_body_512, raw, n_blocks, packed)
-    rests_c99(kind, raw + n_blocks * BLOCK * steps[kind].width, n - n_blocks * BLOCK,
+    rests_c99(kind, raw + n_blocks * BLOCK * ptwm_float_steps[kind].width, n - n_blocks * BLOCK,
               packed + n_blocks * 64 * ptwm_float_rest_bits(kind));
 }
 
@@ -336,7 +338,7 @@ AVX2 INLINE __m256i units_256(const uint8_t *raw, unsigned width)
 
 /* -------------------------------------------------------------------------------------------------- AVX2: bins */
 
-AVX2 INLINE __m256i bins_of_16(struct step s, const uint8_t *raw, __m256i first, const uint16_t *shift)
+AVX2 INLINE __m256i bins_of_16(struct ptwm_float_step s, const uint8_t *raw, __m256i first, const uint16_t *shift)
 {
     __m256i symbol = _mm256_srli_epi16(units_256(raw, s.width), s.shift), bin;
 
@@ -349,7 +351,8 @@ AVX2 INLINE __m256i bins_of_16(struct step s, const uint8_t *raw, __m256i first,
 }
 
 /* Bins of 32 elements of a byte. */
-AVX2 INLINE __m256i bins_of_32_bytes(struct step s, const uint8_t *raw, uint16_t first, const uint16_t *shift)
+AVX2 INLINE __m256i bins_of_32_bytes(struct ptwm_float_step s, const uint8_t *raw, uint16_t first,
+                                     const uint16_t *shift)
 {
     const __m256i other = _mm256_set1_epi8(PTWM_OTHER_BIN), zero = _mm256_setzero_si256();
     __m256i symbol = _mm256_srli_epi16(bytes_32(raw), s.shift), bin;
@@ -362,8 +365,8 @@ AVX2 INLINE __m256i bins_of_32_bytes(struct step s, const uint8_t *raw, uint16_t
     return _mm256_or_si256(bin, _mm256_and_si256(_mm256_cmpeq_epi8(symbol, zero), _mm256_set1_epi8(1)));
 }
 
-AVX2 INLINE void bins_body_256(struct step s, const uint8_t *raw, size_t n, uint16_t first, const uint16_t *shift,
-                               uint8_t *bins)
+AVX2 INLINE void bins_body_256(struct ptwm_float_step s, const uint8_t *raw, size_t n, uint16_t first,
+                               const uint16_t *shift, uint8_t *bins)
 {
     const __m256i from = _mm256_set1_epi16((short)first);
 
@@ -389,8 +392,8 @@ AVX2 static void bins_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_t
     else
         FOR_KIND(kind, bins_body_256, raw, whole, first, NULL, bins)
     if (n > whole)
-        bins_c99(kind, raw + whole * steps[kind].width, n - whole, first, shift != NULL ? shift + whole : NULL,
-                 bins + whole);
+        bins_c99(kind, raw + whole * ptwm_float_steps[kind].width, n - whole, first,
+                 shift != NULL ? shift + whole : NULL, bins + whole);
 }
 
 /* ----------------------------------------------------------------------------------------------- AVX2: mapping */
@@ -435,7 +438,7 @@ AVX2 INLINE __m256i choose_256(__m256i mask, __m256i a, __m256i b)
 }
 
 /* As in AVX-512; each vector of 32 units is two halves, which do not mix. */
-AVX2 INLINE void rest_block_78_256(struct step s, const uint8_t *raw, uint8_t *packed)
+AVX2 INLINE void rest_block_78_256(struct ptwm_float_step s, const uint8_t *raw, uint8_t *packed)
 {
     const __m256i own = _mm256_set1_epi16((short)(0x8000 | ((1 << s.shift) - 1)));
     const __m256i swap = _mm256_broadcastsi128_si256(_mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1));
@@ -493,13 +496,13 @@ AVX2 INLINE __m256i up_256(__m256i v, int n, int mask)
     return _mm256_and_si256(_mm256_slli_epi16(v, n), _mm256_set1_epi8((char)mask));
 }
 
-AVX2 INLINE __m256i rests_3_256(struct step s, const uint8_t *raw)
+AVX2 INLINE __m256i rests_3_256(struct ptwm_float_step s, const uint8_t *raw)
 {
     const __m256i v = bytes_32(raw);
     return s.shift == 2 ? v : choose_256(_mm256_set1_epi8((char)0x80), _mm256_slli_epi16(v, 5), v);
 }
 
-AVX2 INLINE void rest_block_3_256(struct step s, const uint8_t *raw, uint8_t *packed)
+AVX2 INLINE void rest_block_3_256(struct ptwm_float_step s, const uint8_t *raw, uint8_t *packed)
 {
     for (unsigned half = 0; half < 2; half++, raw += 32, packed += 32) {
         const __m256i a = rests_3_256(s, raw + 384), b = rests_3_256(s, raw + 448), outer = _mm256_set1_epi8((char)0x83);
@@ -529,7 +532,7 @@ AVX2 INLINE void rest_block_2_256(const uint8_t *raw, uint8_t *packed)
     }
 }
 
-AVX2 INLINE void rests_body_256(struct step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
+AVX2 INLINE void rests_body_256(struct ptwm_float_step s, const uint8_t *raw, size_t n_blocks, uint8_t *packed)
 {
     const size_t r = (s.width == 1 ? 8u : 16u) - s.bits;
 
@@ -550,7 +553,7 @@ AVX2 static void rests_avx2(enum ptwm_float_kind kind, const uint8_t *raw, size_
     const size_t n_blocks = n / BLOCK;
 
     FOR_KIND(kind, rests_body_256, raw, n_blocks, packed)
-    rests_c99(kind, raw + n_blocks * BLOCK * steps[kind].width, n - n_blocks * BLOCK,
+    rests_c99(kind, raw + n_blocks * BLOCK * ptwm_float_steps[kind].width, n - n_blocks * BLOCK,
               packed + n_blocks * 64 * ptwm_float_rest_bits(kind));
 }
 

@@ -156,7 +156,7 @@ static void plane_kernels(void)
 static void assignment(void)
 {
     for (unsigned k = 0; k < 100; k++) {
-        const size_t n_units = 1 + below(40), step = 1 + below(3);
+        const size_t n_units = 1 + below(200), step = 1 + below(3);
         uint16_t *histograms = exactly(NULL, n_units * 128);
         uint8_t *classes = exactly(NULL, n_units);
         int16_t costs[4][64];
