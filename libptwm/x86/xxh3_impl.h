@@ -13,9 +13,12 @@ enum { PREFETCH_NBYTES = 4096 }; /* ahead; beyond the end it is in vain, and har
 
 AVX2 static inline __m256i add_stripe_avx2(__m256i acc, const uint8_t *p, const uint8_t *key)
 {
-    const __m256i data = _mm256_loadu_si256((const __m256i *)(const void *)p);
-    const __m256i mixed = _mm256_xor_si256(data, _mm256_loadu_si256((const __m256i *)(const void *)key));
-    const __m256i product = _mm256_mul_epu32(mixed, _mm256_srli_epi64(mixed, 32));
+    __m256i data = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    __m256i mixed, product;
+
+    __asm__("" : "+x"(data)); /* else gcc loads it twice */
+    mixed = _mm256_xor_si256(data, _mm256_loadu_si256((const __m256i *)(const void *)key));
+    product = _mm256_mul_epu32(mixed, _mm256_srli_epi64(mixed, 32));
     return _mm256_add_epi64(_mm256_add_epi64(acc, _mm256_shuffle_epi32(data, 0x4e)), product);
 }
 
@@ -54,8 +57,9 @@ AVX512 static void add_blocks_avx512(uint64_t acc[8], const uint8_t *p, size_t n
     for (; n_blocks > 0; n_blocks--) {
         __m512i mixed, high;
         for (unsigned s = 0; s < STRIPES_PER_BLOCK; s++, p += STRIPE_NBYTES) {
-            const __m512i data = _mm512_loadu_si512(p);
+            __m512i data = _mm512_loadu_si512(p);
             _mm_prefetch((const char *)((uintptr_t)p + PREFETCH_NBYTES), _MM_HINT_T0);
+            __asm__("" : "+v"(data)); /* else gcc loads it twice */
             mixed = _mm512_xor_si512(data, _mm512_loadu_si512(secret + 8 * s));
             a = _mm512_add_epi64(_mm512_add_epi64(a, _mm512_shuffle_epi32(data, (_MM_PERM_ENUM)0x4e)),
                                  _mm512_mul_epu32(mixed, _mm512_srli_epi64(mixed, 32)));
