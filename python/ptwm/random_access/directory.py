@@ -47,10 +47,11 @@ def _only_stem(directory: Path, suffix: str) -> str | None:
 
 
 def _listed_files(index_path: Path) -> dict[str, list[str]]:
+    """In the order of the files' names, which number the parts of a model; an index may be sorted by tensors."""
     names_of_file: dict[str, list[str]] = {}
     for name, file_name in read_index(index_path).items():
         names_of_file.setdefault(check_file_name(index_path, file_name), []).append(name)
-    return names_of_file
+    return dict(sorted(names_of_file.items()))
 
 
 def read_index(index_path: Path) -> dict[str, str]:

@@ -194,7 +194,7 @@ class TensorIndex:
 
     @property
     def files(self) -> list[Path]:
-        """The files that the tensors are in."""
+        """The files that the tensors are in, by name if there are several."""
         return [self._path]
 
     def __repr__(self) -> str:
