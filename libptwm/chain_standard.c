@@ -43,7 +43,8 @@ static const struct candidates f64s = { 3, { { { LABEL(8, 4, 11) }, 4 }, { { BYT
 static const struct candidates e4m3s = { 4, { { { LABEL(1, 2, 5) }, 4 }, { { LABEL(1, 3, 4) }, 4 }, { { LABEL(1, 0, 8) }, 4 },
                                                { { 0 }, 0 } } };
 static const struct candidates e5m2s = { 3, { { { LABEL(1, 1, 6) }, 4 }, { { LABEL(1, 2, 5) }, 4 }, { { 0 }, 0 } } };
-static const struct candidates e8m0s = { 2, { { { LABEL(1, 0, 8) }, 4 }, { { 0 }, 0 } } };
+/* Unsigned floats, of which block scales are made. */
+static const struct candidates scales = { 2, { { { LABEL(1, 0, 8) }, 4 }, { { 0 }, 0 } } };
 /* Four packed values are three bytes. */
 static const struct candidates f6s = { 2, { { { BYTES(3) }, 2 }, { { 0 }, 0 } } };
 static const struct candidates f4s = { 2, { { { 0 }, 0 }, { { LABEL(0, 0, 4) }, 4 } } };
@@ -74,7 +75,8 @@ static const struct candidates *candidates_of(uint32_t dtype)
     case PTWM_DTYPE_F8_E3M4: return &e4m3s; /* the top five bits of magnitude in each */
     case PTWM_DTYPE_F8_E5M2:
     case PTWM_DTYPE_F8_E5M2FNUZ: return &e5m2s;
-    case PTWM_DTYPE_F8_E8M0: return &e8m0s;
+    case PTWM_DTYPE_F8_E8M0:
+    case PTWM_DTYPE_F8_E5M3FNU: return &scales;
     case PTWM_DTYPE_F4: return &f4s;
     case PTWM_DTYPE_F6_E2M3:
     case PTWM_DTYPE_F6_E3M2: return &f6s;

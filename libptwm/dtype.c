@@ -41,6 +41,7 @@ static const struct {
     [PTWM_DTYPE_F8_E3M4] = { "F8_E3M4", 8 },
     [PTWM_DTYPE_F8_E4M3B11FNUZ] = { "F8_E4M3B11FNUZ", 8 },
     [PTWM_DTYPE_BC32] = { "BC32", 32 },
+    [PTWM_DTYPE_F8_E5M3FNU] = { "F8_E5M3FNU", 8 },
 };
 
 enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };

@@ -136,7 +136,8 @@ enum ptwm_dtype {
     PTWM_DTYPE_F8_E4M3_IEEE = 31,
     PTWM_DTYPE_F8_E3M4 = 32,
     PTWM_DTYPE_F8_E4M3B11FNUZ = 33,
-    PTWM_DTYPE_BC32 = 34
+    PTWM_DTYPE_BC32 = 34,
+    PTWM_DTYPE_F8_E5M3FNU = 35
 };
 
 /* The name of a dtype, safetensors' where that has one ("BF16"), or NULL for PTWM_DTYPE_NONE and unknown codes. */

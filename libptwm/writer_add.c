@@ -80,7 +80,8 @@ static uint64_t row_nbytes(const struct ptwm_tensor_spec *s)
 
 static bool is_of_bytes(const struct ptwm_tensor_spec *s)
 {
-    return s->dtype == PTWM_DTYPE_U8 || s->dtype == PTWM_DTYPE_F8_E4M3 || s->dtype == PTWM_DTYPE_F8_E8M0;
+    return s->dtype == PTWM_DTYPE_U8 || s->dtype == PTWM_DTYPE_F8_E4M3 || s->dtype == PTWM_DTYPE_F8_E8M0 ||
+           s->dtype == PTWM_DTYPE_F8_E5M3FNU;
 }
 
 /*

@@ -88,6 +88,7 @@ _NAMES: tuple[tuple[str, str | None, str | None], ...] = (
     ("F8_E3M4", "float8_e3m4", None),
     ("F8_E4M3B11FNUZ", "float8_e4m3b11fnuz", None),
     ("BC32", "bcomplex32", "bcomplex32"),
+    ("F8_E5M3FNU", "float8_e5m3fnu", None),
 )
 _PAIRS = {"float4_e2m1fn_x2"}
 

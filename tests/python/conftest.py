@@ -46,8 +46,8 @@ SCALAR_TYPES = {
     "F8_E3M4": ml_dtypes.float8_e3m4,
     "F8_E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
     **{
-        name: getattr(ml_dtypes, scalar)  # new in ml_dtypes 0.6
-        for name, scalar in (("C32", "complex32"), ("BC32", "bcomplex32"))
+        name: getattr(ml_dtypes, scalar)  # new in ml_dtypes 0.6, the last in 0.7
+        for name, scalar in (("C32", "complex32"), ("BC32", "bcomplex32"), ("F8_E5M3FNU", "float8_e5m3fnu"))
         if hasattr(ml_dtypes, scalar)
     },
 }

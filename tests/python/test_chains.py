@@ -107,7 +107,7 @@ def test_from_bytes_of_anything(wire):
 
 
 def test_standard_table():
-    assert len(STANDARD) == len(list(STANDARD)) == 34
+    assert len(STANDARD) == len(list(STANDARD)) == 35
     for name, chains in STANDARD.items():
         assert chains, name
         assert all(isinstance(chain, Chain) for chain in chains)

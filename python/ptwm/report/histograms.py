@@ -55,6 +55,7 @@ FORMATS = {
     "F8_E4M3FNUZ": FloatFormat(8, 4, 3, 8, False, has_negative_zero=False),
     "F8_E5M2FNUZ": FloatFormat(8, 5, 2, 16, False, has_negative_zero=False),
     "F8_E8M0": FloatFormat(8, 8, 0, 127, True),
+    "F8_E5M3FNU": FloatFormat(8, 5, 3, 15, False),
     "F8_E4M3_IEEE": FloatFormat(8, 4, 3, 7, True),
     "F8_E3M4": FloatFormat(8, 3, 4, 3, True),
     "F8_E4M3B11FNUZ": FloatFormat(8, 4, 3, 11, False, has_negative_zero=False),
