@@ -254,22 +254,31 @@ static enum ptwm_status encode_floats(const struct ptwm_encode_spec *spec, struc
 }
 
 /*
- * The best way for few floats. zstd takes longer than all else: it is tried on all planes where it finds something that the
- * frequencies of bytes do not show, and on bytes where it comes near what is best without.
+ * The best way for few floats. zstd takes longer than all else: it is tried on all planes where it finds something that
+ * the frequencies of bytes do not show. Elsewhere chains of bytes, with it or without, are tried where they come near
+ * the best chain of labels.
  */
 static enum ptwm_status find_way_of_few_floats(const struct ptwm_encode_spec *spec, enum ptwm_zstd_use *zstd, struct way *best,
                                                struct ptwm_error *error)
 {
     bool finds_order = ptwm_is_repetitive(spec->data, spec->nbytes, spec->chunk_nbytes);
+    struct ptwm_encode_spec of_labels = *spec;
     enum ptwm_status status = PTWM_OK;
-    uint64_t with_zstd = 0;
+    uint64_t of_bytes = 0;
 
     if (!finds_order)
-        status = ptwm_zstd_estimate(spec, element_width(spec), &with_zstd, &finds_order, error);
-    *zstd = finds_order ? PTWM_ZSTD_EVERYWHERE : PTWM_ZSTD_NOWHERE;
+        status = ptwm_zstd_estimate(spec, element_width(spec), &of_bytes, &finds_order, error);
+    if (status == PTWM_OK && finds_order) {
+        *zstd = PTWM_ZSTD_EVERYWHERE;
+        return find_best_way(spec, spec->nbytes, try_chain, *zstd, best, error);
+    }
+    *zstd = PTWM_ZSTD_NOWHERE;
+    for (of_labels.n_chains = 0; of_labels.n_chains < spec->n_chains; of_labels.n_chains++)
+        if (spec->chains[of_labels.n_chains].label == NULL)
+            break;
     if (status == PTWM_OK)
-        status = find_best_way(spec, spec->nbytes, try_chain, *zstd, best, error);
-    if (status == PTWM_OK && !finds_order && with_zstd - with_zstd / ZSTD_MARGIN < best->result.nbytes) {
+        status = find_best_way(&of_labels, spec->nbytes, try_chain, *zstd, best, error);
+    if (status == PTWM_OK && of_bytes - of_bytes / ZSTD_MARGIN < best->result.nbytes) {
         *zstd = PTWM_ZSTD_ON_BYTES;
         status = find_best_way(spec, spec->nbytes, try_chain, *zstd, best, error);
     }
