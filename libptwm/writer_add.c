@@ -3,6 +3,7 @@
  */
 #include "writer.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "choose.h"
@@ -145,20 +146,26 @@ static uint64_t hash_bytes(const struct ptwm_writer *w, const struct ptwm_tensor
 
 /* What has been done for a tensor before it is its turn. */
 struct prepared {
+    bool is_hashed;
     uint64_t hash;
+    enum ptwm_repetition repetition;
     bool is_encoded;
     struct ptwm_segment_record record;
     struct ptwm_bytes bytes;
+    unsigned threads; /* that have no other tensors to prepare */
 };
 
 static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tensor_spec *s, struct recipe *recipe,
                                   const struct prepared *prepared, uint64_t index, struct ptwm_error *error)
 {
-    const uint64_t hash = prepared != NULL ? prepared->hash : hash_bytes(w, s, recipe);
+    const bool is_hashed = prepared != NULL && prepared->is_hashed;
+    const uint64_t hash = is_hashed ? prepared->hash : hash_bytes(w, s, recipe);
     struct ptwm_tensor_record *t = &w->manifest.tensors[index];
     enum ptwm_status status;
     uint64_t equal;
 
+    if (is_hashed)
+        recipe->repetition = prepared->repetition;
     status = ptwm_writer_find_equal(w, hash, s->data, s->nbytes, &equal, error);
     if (status != PTWM_OK)
         return status;
@@ -176,9 +183,8 @@ static enum ptwm_status add_bytes(struct ptwm_writer *w, const struct ptwm_tenso
     else if (prepared != NULL && prepared->is_encoded)
         status = ptwm_writer_write_segment(w, &prepared->record, &prepared->bytes, &t->segment, error);
     else
-        /* What is prepared for others keeps the other threads busy, and their memory. */
         status = ptwm_writer_encode_segment(w, recipe, s->data, s->nbytes, row_nbytes(s),
-                                            prepared != NULL ? 1 : w->threads, &t->segment, error);
+                                            prepared != NULL ? prepared->threads : w->threads, &t->segment, error);
     if (status == PTWM_OK && ptwm_writer_remember_bytes(w, index) != PTWM_OK)
         status = ptwm_fail(error, PTWM_ERR_MEMORY, "another tensor");
     return status;
@@ -224,20 +230,15 @@ static enum ptwm_status add_prepared(struct ptwm_writer *w, const struct ptwm_te
     return status;
 }
 
-static enum ptwm_status add_one(struct ptwm_writer *w, const struct ptwm_tensor_spec *given, struct ptwm_error *error)
-{
-    const struct ptwm_tensor_spec s = complete_spec(given);
-    return add_prepared(w, &s, NULL, error);
-}
-
-enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor_spec *spec, struct ptwm_error *error)
-{
-    if (w != NULL && spec == NULL)
-        return ptwm_fail(error, PTWM_ERR_ARGUMENT, "spec");
-    return ptwm_writer_add_many(w, spec, 1, error);
-}
-
 /* ------------------------------------------------------------------------------------------------- adding many */
+
+static void hash_into(const struct ptwm_writer *w, const struct ptwm_tensor_spec *s, struct recipe *recipe,
+                      struct prepared *prepared)
+{
+    prepared->hash = hash_bytes(w, s, recipe);
+    prepared->repetition = recipe->repetition;
+    prepared->is_hashed = true;
+}
 
 /*
  * Tensors that are encoded side by side. A task is one that is not small, with the small ones before it: these only join their
@@ -258,7 +259,8 @@ static enum ptwm_status encode_prepared(const struct ptwm_writer *w, const struc
     struct ptwm_output *output = NULL;
     enum ptwm_status status = recipe != NULL ? make_recipe(s, recipe, error) : PTWM_ERR_MEMORY;
 
-    prepared->hash = status == PTWM_OK ? hash_bytes(w, s, recipe) : ptwm_xxh3_64(s->data, (size_t)s->nbytes);
+    if (status == PTWM_OK)
+        hash_into(w, s, recipe, prepared);
     /* Results are rarely larger than the raw bytes, and by little. */
     prepared->bytes.nbytes = 0;
     if (status == PTWM_OK)
@@ -285,7 +287,8 @@ static enum ptwm_status prepare(void *context, size_t task, size_t slot, unsigne
     struct prepared *prepared = &batch->prepared[slot];
 
     (void)error;
-    prepared->is_encoded = false;
+    prepared->is_hashed = prepared->is_encoded = false;
+    prepared->threads = 1;
     if (!is_grouped(&s) && check_spec(&s, NULL) == PTWM_OK)
         (void)encode_prepared(batch->w, &s, &batch->w->memory[worker], prepared, NULL);
     return PTWM_OK;
@@ -357,6 +360,55 @@ static enum ptwm_status add_batch(struct ptwm_writer *w, const struct ptwm_tenso
     return status;
 }
 
+/* ------------------------------------------------------------------------------------------------- hashing ahead */
+
+/*
+ * All threads encode a tensor that is too large for batches, but one hashes it, before: a thread of its own does while
+ * those before it are encoded.
+ */
+struct ahead {
+    const struct ptwm_writer *w;
+    const struct ptwm_tensor_spec *given;
+    struct prepared prepared;
+    bool has_thread;
+    pthread_t thread;
+};
+
+/* What fails here is left as it is: it fails again when it is the tensor's turn. */
+static void *hash_ahead(void *argument)
+{
+    struct ahead *ahead = argument;
+    const struct ptwm_tensor_spec s = complete_spec(ahead->given);
+    struct recipe *recipe = ptwm_alloc(ahead->w->allocator, 1, sizeof *recipe);
+
+    if (recipe != NULL && check_spec(&s, NULL) == PTWM_OK && make_recipe(&s, recipe, NULL) == PTWM_OK)
+        hash_into(ahead->w, &s, recipe, &ahead->prepared);
+    ptwm_release(ahead->w->allocator, recipe, 1, sizeof *recipe);
+    return NULL;
+}
+
+/* Begins with the first of n tensors, if there is one, and if it is large. */
+static void begin_ahead(struct ahead *ahead, const struct ptwm_writer *w, const struct ptwm_tensor_spec *specs,
+                        size_t n)
+{
+    ahead->w = w;
+    ahead->given = specs;
+    ahead->prepared.is_hashed = false;
+    ahead->prepared.threads = w->threads;
+    ahead->has_thread = w->threads > 1 && n > 0 && batch_length(w, specs, 1) == 0 &&
+                        pthread_create(&ahead->thread, NULL, hash_ahead, ahead) == 0;
+}
+
+/* Waits for the thread, if there is one. */
+static void end_ahead(struct ahead *ahead)
+{
+    if (ahead->has_thread)
+        pthread_join(ahead->thread, NULL);
+    ahead->has_thread = false;
+}
+
+/* ------------------------------------------------------------------------------------------------- the calls */
+
 /* Tells the output about how much n tensors will take: as much as BF16 does, other types need more or less. */
 static enum ptwm_status expect(struct ptwm_writer *w, const struct ptwm_tensor_spec *specs, size_t n,
                                struct ptwm_error *error)
@@ -373,6 +425,7 @@ enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *w, const struct ptwm_t
                                       struct ptwm_error *error)
 {
     enum ptwm_status status = ptwm_writer_check_open(w, error);
+    struct ahead ahead = { 0 };
 
     if (status == PTWM_OK && specs == NULL && n_specs > 0)
         status = ptwm_fail(error, PTWM_ERR_ARGUMENT, "specs");
@@ -380,11 +433,30 @@ enum ptwm_status ptwm_writer_add_many(struct ptwm_writer *w, const struct ptwm_t
         status = expect(w, specs, n_specs, error);
     for (size_t i = 0; i < n_specs && status == PTWM_OK;) {
         const struct ptwm_tensor_spec *next = spec_at(specs, i);
-        const size_t n = w->threads > 1 ? batch_length(w, next, n_specs - i) : 0;
-        status = n > 1 ? add_batch(w, next, n, error) : add_one(w, next, error);
-        i += n > 1 ? n : 1;
+        const size_t n_batched = w->threads > 1 ? batch_length(w, next, n_specs - i) : 0;
+        const size_t n = n_batched > 1 ? n_batched : 1;
+        struct prepared hashed;
+
+        end_ahead(&ahead);
+        hashed = ahead.prepared;
+        i += n;
+        begin_ahead(&ahead, w, i < n_specs ? spec_at(specs, i) : NULL, n_specs - i);
+        if (n > 1) {
+            status = add_batch(w, next, n, error);
+        } else {
+            const struct ptwm_tensor_spec s = complete_spec(next);
+            status = add_prepared(w, &s, hashed.is_hashed ? &hashed : NULL, error);
+        }
     }
+    end_ahead(&ahead);
     return status;
+}
+
+enum ptwm_status ptwm_writer_add(struct ptwm_writer *w, const struct ptwm_tensor_spec *spec, struct ptwm_error *error)
+{
+    if (w != NULL && spec == NULL)
+        return ptwm_fail(error, PTWM_ERR_ARGUMENT, "spec");
+    return ptwm_writer_add_many(w, spec, 1, error);
 }
 
 enum ptwm_status ptwm_writer_add_alias(struct ptwm_writer *w, const char *name, size_t name_nbytes, const char *target,

@@ -305,6 +305,50 @@ static void many_at_once(void)
         free(raws[i]);
 }
 
+/*
+ * Large tensors, which are hashed while what comes before them is encoded: first, after small ones and after each
+ * other, equal ones and repetitive ones, and one that is refused. With so many threads all over 1 MiB are large.
+ */
+static void large_among_many(void)
+{
+    enum { THREADS = 64, CHUNK = 65536, N = 9, REFUSED = 6 };
+    static const char *const names[N] = {
+        "large", "small", "other", "after", "equal", "repeated", "more", "last", "end"
+    };
+    static const uint64_t shapes[N][2] = { { 1500, 384 }, { 3, 384 },    { 100, 384 },  { 1600, 384 }, { 1500, 384 },
+                                           { 1500, 384 }, { 1700, 384 }, { 1500, 384 }, { 9, 384 } };
+    struct ptwm_writer_options options = PTWM_WRITER_OPTIONS_INIT;
+    struct ptwm_error error = PTWM_ERROR_INIT;
+    struct ptwm_writer *writer = NULL;
+    struct ptwm_tensor_spec specs[N];
+    struct file alone, together;
+    uint8_t *raws[N];
+
+    for (unsigned i = 0; i < N; i++) {
+        const size_t n = (size_t)(shapes[i][0] * shapes[i][1]);
+        raws[i] = exactly(n * types[0].width);
+        fill(raws[i], 0, n, 384, i == 5 ? REPEATED : GAUSSIAN);
+        specs[i] = spec_of(names[i], 0, shapes[i], 2, i == 4 ? raws[0] : raws[i]);
+    }
+    CHECK(types[0].width == 2 && specs[0].nbytes > 1 << 20);
+    alone = write_file(specs, N, 1, CHUNK, true);
+    together = write_file(specs, N, THREADS, CHUNK, true);
+    check_decodes(&together, specs, N);
+    CHECK_EQ(together.nbytes, alone.nbytes);
+    CHECK(together.nbytes == alone.nbytes && memcmp(together.data, alone.data, alone.nbytes) == 0);
+
+    specs[REFUSED].nbytes--;
+    options.threads = THREADS;
+    CHECK_EQ(ptwm_writer_open_memory(&options, &writer, NULL), PTWM_OK);
+    CHECK_EQ(ptwm_writer_add_many(writer, specs, N, &error), PTWM_ERR_SIZE_MISMATCH);
+    CHECK_EQ(error.tensor, REFUSED);
+    ptwm_writer_close(writer);
+    for (unsigned i = 0; i < N; i++)
+        free(raws[i]);
+    free(alone.data);
+    free(together.data);
+}
+
 /* Whether the first segment of a file has phases. */
 static bool has_phases(const struct file *file)
 {
@@ -660,6 +704,7 @@ int main(void)
     RUN(a_chunk_that_outgrows_its_room);
     RUN(all_types_and_data);
     RUN(many_at_once);
+    RUN(large_among_many);
     RUN(columns_of_all_scales);
     RUN(a_large_tensor);
     CHECK_EXIT();
