@@ -34,6 +34,9 @@ static bool kernel_is_little_endian(void)
     return first == 1;
 }
 
+/* Lanes in a round of loops that compilers do not unroll by themselves: that saves a tenth of the time, on Zen 5. */
+enum { FOUND_AT_ONCE = 16, TAKEN_AT_ONCE = 8 };
+
 /*
  * One step of all lanes, each lane's symbol to symbols; returns the words left. phase: of the lanes, 0 or 1, or NULL if
  * there is no table[1].
@@ -44,10 +47,13 @@ PTWM_INLINE const uint8_t *group_of_any_c99(uint16_t *high, uint16_t *low, const
     struct ptwm_kernel_entry found[PTWM_KERNEL_LANES];
     uint16_t takes[PTWM_KERNEL_LANES];
 
-    for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++) {
-        const unsigned x = low[l], b = x % PTWM_MAX_LABELS;
-        const struct ptwm_kernel_table_scalar *t = phase != NULL ? &table[phase[l]] : table;
-        found[l] = t->entry[2 * b + 1 - (x < t->div[b])];
+    for (unsigned first = 0; first < PTWM_KERNEL_LANES; first += FOUND_AT_ONCE) {
+        PTWM_UNROLL(16) /* FOUND_AT_ONCE */
+        for (unsigned l = first; l < first + FOUND_AT_ONCE; l++) {
+            const unsigned x = low[l], b = x % PTWM_MAX_LABELS;
+            const struct ptwm_kernel_table_scalar *t = phase != NULL ? &table[phase[l]] : table;
+            found[l] = t->entry[2 * b + 1 - (x < t->div[b])];
+        }
     }
     for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++) {
         const uint16_t r = (uint16_t)(found[l].adj + (low[l] >> 5));
@@ -61,9 +67,12 @@ PTWM_INLINE const uint8_t *group_of_any_c99(uint16_t *high, uint16_t *low, const
         high[l] = (uint16_t)(new_high | (new_low & mask));
         low[l] = (uint16_t)(new_low & ~mask);
     }
-    for (unsigned l = 0; l < PTWM_KERNEL_LANES; l++) {
-        low[l] = (uint16_t)(low[l] | (ptwm_load16(words) & takes[l]));
-        words += takes[l] & 2;
+    for (unsigned first = 0; first < PTWM_KERNEL_LANES; first += TAKEN_AT_ONCE) {
+        PTWM_UNROLL(8) /* TAKEN_AT_ONCE */
+        for (unsigned l = first; l < first + TAKEN_AT_ONCE; l++) {
+            low[l] = (uint16_t)(low[l] | (ptwm_load16(words) & takes[l]));
+            words += takes[l] & 2;
+        }
     }
     return words;
 }
